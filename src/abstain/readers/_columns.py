@@ -9,7 +9,6 @@ chooses the column of each field; rows are never matched here.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -117,20 +116,13 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
 
 
 def _refusals(items: Items) -> dict[str, Any]:
-    return {"refusals": None} | looks_like_refusals(
-        _text_answers(items.truth, items.prediction, items.outcome)
-    )
-
-
-def _text_answers(
-    truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]
-) -> list[tuple[str, bool]]:
-    """Return the text answers, each with whether it is right."""
-    if prediction.dtype.kind != "O":
-        return []
-    answered = outcome == Outcome.ANSWERED
-    pairs = zip(truth[answered].tolist(), prediction[answered].tolist(), strict=True)
-    return [(said, said == right) for right, said in pairs if isinstance(said, str)]
+    """Return the provenance of text answers that look like refusals."""
+    if items.prediction.dtype.kind != "O":
+        return {"refusals": None}
+    answered = items.outcome == Outcome.ANSWERED
+    pairs = zip(items.truth[answered].tolist(), items.prediction[answered].tolist(), strict=True)
+    texts = [(said, said == right) for right, said in pairs if isinstance(said, str)]
+    return {"refusals": None} | looks_like_refusals(texts)
 
 
 def _by_system(
@@ -266,14 +258,10 @@ class TableRows:
         if "correct" in self.values:
             right = _values.as_verdicts(self.values["correct"], self.columns["correct"], self.problems)
             return np.ones(len(right)), right
-        truth = self._labels("truth")
-        # What is predicted may be an interval or a set, and no single label.
-        return truth, self._labels("prediction") if "prediction" in self.values else np.full(
-            len(self), np.nan
-        )
-
-    def _labels(self, field: str) -> NDArray[Any]:
-        return _values.as_labels(self.values[field])
+        truth = _values.as_labels(self.values["truth"])
+        if "prediction" not in self.values:  # the answer is an interval or a set, and not a single label
+            return truth, np.full(len(self), np.nan)
+        return truth, _values.as_labels(self.values["prediction"])
 
     def check_labels(self, truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]) -> None:
         """Report truths and predictions that can never be equal: numbers in one column and words in the other."""
@@ -298,11 +286,9 @@ class TableRows:
         if "outcome" in self.values:
             return self._said_outcomes()
         declined, broken = self._flags("abstained"), self._flags("failed")
-        both = declined & broken
-        if both.any():
-            self.problems.report(
-                f"an item has one outcome, and is both abstained and failed {self.problems.place(both)}"
-            )
+        self.problems.report_rows(
+            declined & broken, "an item has one outcome, and is both abstained and failed"
+        )
         broken = broken | self._ruled(rulings[1], prediction, truth, declined | broken)
         declined = declined | self._ruled(rulings[0], prediction, truth, declined | broken)
         silent = self._silent(prediction) & ~declined & ~broken
@@ -333,12 +319,11 @@ class TableRows:
         values = self.values["outcome"].tolist()
         found = np.array([codes.get(value, -1) if isinstance(value, str) else -1 for value in values])
         unknown = found < 0
-        if unknown.any():
-            self.problems.report(
-                f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not "
-                f"{self.problems.place(unknown)}",
-                way_out="rename the column if it means something else",
-            )
+        self.problems.report_rows(
+            unknown,
+            f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not",
+            way_out="rename the column if it means something else",
+        )
         return np.where(unknown, Outcome.FAILED, found).astype(np.uint8)
 
     def _flags(self, field: str) -> Mask:
@@ -370,51 +355,43 @@ class TableRows:
         for column in (cluster if "cluster" in self.columns else None, self.systems):
             if column is not None:
                 groups = np.unique(column, return_inverse=True)[1]
-                codes = np.unique(codes * (int(groups.max()) + 1) + groups, return_inverse=True)[1].astype(
-                    np.int64
-                )
-        order = np.argsort(codes, kind="stable")
-        again = np.zeros(len(codes), np.bool_)
-        again[order[1:]] = np.diff(codes[order]) == 0
-        if again.any():
-            self.report_again(again)
+                pairs = codes * (int(groups.max()) + 1) + groups
+                codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+        again = np.ones(len(codes), np.bool_)
+        again[np.unique(codes, return_index=True)[1]] = False
+        self.report_again(again)
 
     def report_again(self, again: Mask) -> None:
-        """Say that items stand twice, those of a mask the second time."""
+        """Report the rows of a mask, if there are any: their item appears before them already."""
         where = f" within one {self.columns['cluster']}" if "cluster" in self.columns else ""
-        self.problems.report(
-            f"the item ids ({self.columns['item']}) must be unique{where}; one stands again "
-            f"{self.problems.place(again)}",
+        self.problems.report_rows(
+            again,
+            f"the item ids ({self.columns['item']}) must be unique{where}; one stands again",
             way_out="name another item column, or a cluster column if an item is asked of several",
         )
 
     def signal(self, name: str, columns: Mapping[str, NDArray[Any]]) -> Signal:
-        """Return a column of numbers, with where it is absent if another column says so."""
+        """Return a column of numbers, and its absent rows if another column marks them."""
         values = columns[name]
-        if values.dtype.kind not in "iuf":
-            numbers = [_values.as_number(value) for value in values.tolist()]
-            wrong = np.array([number is None for number in numbers], np.bool_) & ~_values.blank(values)
-            if wrong.any() and not _values.report_decimal_commas(values, name, self.problems):
-                held = {type(value) for value in values[wrong].tolist()}
-                what = "booleans" if held <= {bool, np.bool_} else "text"
-                first = self.problems.place(wrong, most=1)
-                self.problems.report(
-                    f"the column {name!r} holds {what} (first {first}), and a confidence or signal needs numbers",
-                    way_out="name another column, or rename this one if it means something else",
-                )
-            values = np.array(
-                [math.nan if number is None else number for number in numbers], dtype=np.float64
+        numbers, wrong = _values.parse_numbers(values)
+        if wrong.any() and not _values.report_decimal_commas(values, name, self.problems):
+            held = {type(value) for value in values[wrong].tolist()}
+            what = "booleans" if held <= {bool, np.bool_} else "text"
+            first = self.problems.place(wrong, most=1)
+            self.problems.report(
+                f"the column {name!r} holds {what} (first {first}), and a confidence or signal needs numbers",
+                way_out="name another column, or rename this one if it means something else",
             )
         absent = columns.get(name + ABSENT_SUFFIX)
         mask = np.zeros(len(values), np.bool_) if absent is None else absent.astype(np.bool_)
-        return Signal(values.astype(np.float64, copy=False), mask)
+        return Signal(numbers, mask)
 
     def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8], name: str) -> None:
         """Add to a list of problems where an answer has no confidence; elsewhere whoever ranks says so."""
-        wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
-        if self.problems.collect and wrong.any():
-            self.problems.report(
-                f"the confidence ({name}) is missing or not finite for an answered item {self.problems.place(wrong)}"
+        if self.problems.collect:
+            self.problems.report_rows(
+                ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED),
+                f"the confidence ({name}) is missing or not finite for an answered item",
             )
 
     def sets(self, truth: NDArray[Any], outcome: NDArray[np.uint8]) -> tuple[Mask | None, tuple[str, ...]]:

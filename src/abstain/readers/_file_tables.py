@@ -39,8 +39,6 @@ _SAMPLE = 10_000
 _BELOW = 100
 # What people write where a number is missing; no proof that the line is one of names.
 _GAPS = ("na", "n/a", "nan", "none", "null", "missing", "unknown", "inf", "infinity")
-# About so many bytes of lines are looked at together.
-_PIECE = 1 << 20
 # What the types of the values of a key in JSON make of the column, the first that holds all of them.
 _JSON_KINDS = (
     ("whole", {"UBIGINT", "BIGINT"}),
@@ -267,27 +265,23 @@ class _JsonTable(DuckTable):
         assert self._snapshot is not None
         if self._layout == "newline_delimited":
             for path, location in zip(self.paths, self._snapshot.locations, strict=True):
-                line = self._broken_line(path, location)
+                line = _broken_line(path, location)
                 if line is not None:
                     return FormatError(f"{path}: not {self.word} at line {line}")
         return FormatError(f"{self.label}: not {self.word}")
 
-    def _broken_line(self, path: Path, location: Path) -> int | None:
-        """Return the first line that DuckDB holds to be no JSON: the one that it names itself may be the next."""
-        assert self._connection is not None
-        broken = (
-            "SELECT min(number) FROM (SELECT unnest($1) AS line, generate_subscripts($1, 1) AS number) AS lines "
-            "WHERE line <> '' AND NOT json_valid(line)"
-        )
-        before = 0
-        with _opened(path, location) as file:
-            for lines in _pieces(file):
-                texts = [line.decode("utf-8", "replace").lstrip("\ufeff").strip() for line in lines]
-                found = self._connection.execute(broken, [texts]).fetchone()
-                if found is not None and found[0] is not None:
-                    return before + int(found[0])
-                before += len(lines)
-        return None
+
+def _broken_line(path: Path, location: Path) -> int | None:
+    """Return the first line that is not JSON; the one that DuckDB names may be the next."""
+    with _opened(path, location) as file:
+        lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
+        for number, line in enumerate(lines, start=1):
+            text = line.removeprefix(b"\xef\xbb\xbf").strip()
+            try:
+                _files.decode(text or b"null", object, path)
+            except FormatError:
+                return number
+    return None
 
 
 def _scale(value: Any) -> tuple[float, float] | None:
@@ -354,19 +348,6 @@ def _opened(path: Path, location: Path) -> Iterator[IO[bytes]]:
             raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
         except (EOFError, OSError, zlib.error):
             raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
-
-
-def _pieces(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of a file, about a megabyte of them at a time."""
-    lines, size = list[bytes](), 0
-    for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
-        lines.append(line)
-        size += len(line)
-        if size >= _PIECE:
-            yield lines
-            lines, size = [], 0
-    if lines:
-        yield lines
 
 
 def _is_among(heading: str, cells: Iterable[str]) -> bool:

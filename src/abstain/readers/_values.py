@@ -86,6 +86,11 @@ class Problems:
             raise DataError(f"{self.label}: {text}")
         self.found.append(text)
 
+    def report_rows(self, wrong: Mask, message: str, *, way_out: str = "") -> None:
+        """Report the rows of a mask, if there are any, at the end of a message."""
+        if wrong.any():
+            self.report(f"{message} {self.place(wrong)}", way_out=way_out)
+
     def place(self, wrong: Mask, *, most: int | None = None) -> str:
         """Return in words where a mask is true: the first rows, at `most` so many; how many where nobody knows which.
 
@@ -112,81 +117,63 @@ def typed(values: NDArray[Any]) -> NDArray[Any]:
     """
     if values.dtype.kind != "O":
         return values
-    nothing = blank(values)
-    given = [value for value, gap in zip(values.tolist(), nothing, strict=True) if not gap]
-    if not given or not all(isinstance(value, str) for value in given):
-        return values
-    known = _spelled(given)
-    if known is None:
+    gaps = blank(values)
+    texts = values[~gaps].tolist()
+    spelled = _spelled(texts) if texts and all(isinstance(text, str) for text in texts) else None
+    if spelled is None:
         return values
     found = np.full(len(values), None, dtype=object)
-    found[~nothing] = known
-    return plain(found)
-
-
-def plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers or booleans in objects as an array of their own; NaN for None, where that loses nothing."""
-    given = [value for value in values.tolist() if value is not None]
-    gaps = len(given) < len(values)
-    kinds = {type(value) for value in given}
-    if kinds == {bool}:
-        return values if gaps else values.astype(np.bool_)
-    if kinds == {int}:
-        largest = max(abs(value) for value in given)
-        if largest > EXACT and (gaps or largest >= 1 << 63):
-            return values
-        if not gaps:
-            return values.astype(np.int64)
-    return np.array([math.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+    found[~gaps] = spelled
+    complete = not gaps.any()
+    if isinstance(spelled[0], bool):
+        return found.astype(np.bool_) if complete else found
+    if isinstance(spelled[0], int) and complete and max(map(abs, spelled)) < 1 << 63:
+        return found.astype(np.int64)
+    return labels.exact(found)
 
 
 def _spelled(texts: list[str]) -> list[Any] | None:
     """Return the booleans or numbers that every text spells, else None."""
-    first = texts[0].strip()
-    if first.casefold() in _TRUTH_WORDS:
-        lowered = [text.strip().casefold() for text in texts]
-        return [text == "true" for text in lowered] if set(lowered) <= _TRUTH_WORDS else None
-    if as_number(first) is None:
+    first = texts[0].strip().casefold()
+    if first not in _TRUTH_WORDS and as_number(first) is None:
         return None
     stripped = [text.strip() for text in texts]
-    numbers: list[Any] = []
-    whole = True
-    for text in stripped:
-        number = as_number(text)
-        if number is None or _LEADING_ZERO.fullmatch(text):
-            return None
-        whole = whole and _WHOLE.fullmatch(text) is not None
-        numbers.append(number)
-    return [int(text) for text in stripped] if whole else numbers
+    if first in _TRUTH_WORDS:
+        lowered = [text.casefold() for text in stripped]
+        return [text == "true" for text in lowered] if _TRUTH_WORDS.issuperset(lowered) else None
+    numbers = [as_number(text) for text in stripped]
+    if None in numbers or any(map(_LEADING_ZERO.fullmatch, stripped)):
+        return None
+    return [int(text) for text in stripped] if all(map(_WHOLE.fullmatch, stripped)) else numbers
 
 
 def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: bool = False) -> Floats:
-    """Return a column of numbers, infinite ones among them; NaN only where `gaps` allows nothing to be said."""
-    if values.dtype.kind in "iuf":
-        numbers = values.astype(np.float64, copy=False)
-        nothing = np.isnan(numbers)
-        wrong = np.zeros(len(values), np.bool_)
-    else:
-        nothing = blank(values)
-        parsed = [as_number(value) for value in values.tolist()]
-        wrong = np.array([number is None for number in parsed], np.bool_) & ~nothing
-        numbers = np.array([math.nan if number is None else number for number in parsed], dtype=np.float64)
-        nothing |= np.isnan(numbers) & ~wrong
-    if wrong.any() and not report_decimal_commas(values, name, problems):
-        problems.report(f"the column {name!r} must hold numbers, got something else {problems.place(wrong)}")
+    """Return a column of numbers, which may be infinite; NaN for a missing one if `gaps` allows it."""
+    numbers, wrong = parse_numbers(values)
+    if not report_decimal_commas(values, name, problems):
+        problems.report_rows(wrong, f"the column {name!r} must hold numbers, got something else")
     if not gaps:
-        _complete(nothing, name, problems)
+        _complete(np.isnan(numbers) & ~wrong, name, problems)
     return numbers
+
+
+def parse_numbers(values: NDArray[Any]) -> tuple[Floats, Mask]:
+    """Return the number that each value is or spells, NaN if it does not; and which values are something else."""
+    if values.dtype.kind in "iuf":
+        return values.astype(np.float64, copy=False), np.zeros(len(values), np.bool_)
+    parsed = [as_number(value) for value in values.tolist()]
+    numbers = np.array([math.nan if number is None else number for number in parsed], dtype=np.float64)
+    return numbers, np.array([number is None for number in parsed], np.bool_) & ~blank(values)
 
 
 def report_decimal_commas(values: NDArray[Any], name: str, problems: Problems) -> bool:
     """Report numbers that are written with a decimal comma; return whether there are any."""
     commas = labels.decimal_commas(values)
-    if commas.any():
-        problems.report(
-            f"the column {name!r} has a decimal comma {problems.place(commas)}",
-            way_out="write numbers with a decimal point, such as 0.5",
-        )
+    problems.report_rows(
+        commas,
+        f"the column {name!r} has a decimal comma",
+        way_out="write numbers with a decimal point, such as 0.5",
+    )
     return bool(commas.any())
 
 
@@ -212,27 +199,22 @@ def as_number(value: object) -> float | None:
 def as_flags(values: NDArray[Any], name: str, problems: Problems) -> Mask:
     """Return a column of booleans: true and false, yes and no, or 1 and 0."""
     numbers = _flags(values, FLAGS)
-    wrong = np.isnan(numbers)
-    if wrong.any():
-        problems.report(
-            f"the column {name!r} must hold true or false (yes and no, or 1 and 0), and does not "
-            f"{problems.place(wrong)}",
-            way_out="rename the column if it means something else",
-        )
+    problems.report_rows(
+        np.isnan(numbers),
+        f"the column {name!r} must hold true or false (yes and no, or 1 and 0), and does not",
+        way_out="rename the column if it means something else",
+    )
     return numbers == 1.0
 
 
 def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
     """Return a column that says right or wrong as 1 and 0; NaN where it says nothing."""
-    nothing = blank(values)
     numbers = _flags(values, VERDICTS)
-    wrong = np.isnan(numbers) & ~nothing
-    if wrong.any():
-        problems.report(
-            f"the column {name!r} must say right or wrong (true and false, yes and no, 1 and 0, or C and I), and does "
-            f"not {problems.place(wrong)}",
-            way_out="name the columns of truth and prediction instead if it means something else",
-        )
+    problems.report_rows(
+        np.isnan(numbers) & ~blank(values),
+        f"the column {name!r} must say right or wrong (true and false, yes and no, 1 and 0, or C and I), and does not",
+        way_out="name the columns of truth and prediction instead if it means something else",
+    )
     return numbers
 
 
@@ -244,12 +226,11 @@ def as_labels(values: NDArray[Any]) -> NDArray[Any]:
     """
     found = typed(values)
     if found.dtype.kind == "O":
-        given = _validate.objects(
+        found = _validate.objects(
             [None if gap else value for value, gap in zip(found, blank(found), strict=True)]
         )
-        if any(isinstance(value, str) for value in given.tolist()):
-            return given
-        found = given
+        if any(isinstance(value, str) for value in found.tolist()):
+            return found
     return labels.exact(found)
 
 
@@ -272,13 +253,12 @@ def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any
 
 def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[Any]:
     beyond = np.abs(values) > EXACT
-    if beyond.any():
-        problems.report(
-            f"the column {name!r} holds names as floating-point numbers beyond 2**53, which do not tell neighbours "
-            f"apart, {problems.place(beyond)}",
-            way_out="store them as text or as whole numbers",
-        )
-    elif (values == np.floor(values)).all():
+    problems.report_rows(
+        beyond,
+        f"the column {name!r} holds names as floating-point numbers beyond 2**53, which do not tell neighbours apart,",
+        way_out="store them as text or as whole numbers",
+    )
+    if not beyond.any() and (values == np.floor(values)).all():
         return values.astype(np.int64)
     return _validate.objects([text_of(value) for value in values.tolist()])
 
@@ -315,11 +295,7 @@ def blank(values: NDArray[Any]) -> Mask:
 
 
 def _complete(nothing: Mask, name: str, problems: Problems) -> None:
-    if nothing.any():
-        problems.report(
-            f"the column {name!r} is empty or nan {problems.place(nothing)}",
-            way_out="every row needs a value",
-        )
+    problems.report_rows(nothing, f"the column {name!r} is empty or nan", way_out="every row needs a value")
 
 
 def uncrossed(low: Floats, high: Floats, truth: Floats, how: str) -> tuple[Floats, Floats]:
