@@ -201,10 +201,24 @@ class RankedCurve:
         """Return where a coverage is crossed."""
         return self.sums.crossings[self.needs.targets.index((coverage, areas))]
 
-    def areas_to(self, coverage: float) -> tuple[Floats, Floats, Floats]:
-        """Return the count at which areas end that are cut at a coverage, and both areas up to there."""
-        limit = np.minimum(coverage * self.total, self.sums.count)
-        return limit, *cut_areas(self.sums, self.crossing(coverage, areas=True), limit)
+    @property
+    def count(self) -> Floats:
+        """How many items are ranked."""
+        return self.sums.count
+
+    def aurc(self, convention: str) -> Floats:
+        """Return the area under the selective risk."""
+        return aurc(self.sums, self.total, convention)
+
+    def augrc(self, convention: str) -> Floats:
+        """Return the area under the generalized risk."""
+        return augrc(self.sums, self.total, convention)
+
+    def aurc_achievable(self, convention: str) -> Floats:
+        """Return the area under the lower convex hull of the operating points."""
+        if convention == "interpolated":
+            return mixed_area(self.running) / self.total
+        return aurc_achievable(self.sums, self.total, convention)
 
 
 def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
@@ -298,39 +312,12 @@ def area_of_run(run: RunningSums, total: Floats, convention: str) -> Floats:
         return 0.5 * np.vecdot(run.step, run.risk[:, 1:] + run.risk[:, :-1]) / total
     growth = GROWTH[convention]
     whole = replace(
-        one_block_of(run.last_count, run.last_risk_sum),
+        one_block(run.last_count, run.last_risk_sum),
         first_count=run.count.take(run.row_start + run.first),
         first_loss=run.risk_sum.take(run.row_start + run.first),
         prefix_means={growth: prefix_mean_sum(run, continuous=growth == LOGARITHM)},
     )
     return aurc(whole, total, convention)
-
-
-def cut_areas(sums: CurveSums, crossing: Crossing, limit: Floats) -> tuple[Floats, Floats]:
-    """Return both areas (risk, loss sum) up to the count `limit`, interpolated between ranks to land there."""
-    reached = ~np.isnan(crossing.count_at)
-    height, above = limit - crossing.count_below, crossing.count_at - crossing.count_below
-    share = height / np.maximum(above, np.finfo(np.float64).tiny)
-    risk_at = crossing.loss_at / crossing.count_at
-    # Below the first operating point the risk is flat.
-    risk_below = np.divide(
-        crossing.loss_below, crossing.count_below, out=risk_at.copy(), where=crossing.count_below > 0
-    )
-    areas = []
-    for below, at, before, whole in (
-        (risk_below, risk_at, crossing.risk_area_below, sums.risk_area),
-        (crossing.loss_below, crossing.loss_at, crossing.loss_area_below, sums.loss_area),
-    ):
-        areas.append(np.where(reached, before + height * (below + 0.5 * share * (at - below)), whole))
-    return areas[0], areas[1]
-
-
-def loss_at(sums: CurveSums, crossing: Crossing, limit: Floats) -> Floats:
-    """Return the loss sum at the count `limit`, linear inside the rank that is cut."""
-    above = np.maximum(crossing.count_at - crossing.count_below, np.finfo(np.float64).tiny)
-    share = (limit - crossing.count_below) / above
-    cut = crossing.loss_below + share * (crossing.loss_at - crossing.loss_below)
-    return np.where(np.isnan(crossing.count_at), sums.loss, cut)
 
 
 def single_item_trapezoid(sums: CurveSums) -> Floats:
@@ -339,12 +326,7 @@ def single_item_trapezoid(sums: CurveSums) -> Floats:
     return sums.prefix_means[HARMONIC] + 0.5 * (first - last)
 
 
-def one_block(sums: CurveSums, *, risk: float | None = None) -> CurveSums:
-    """Return the sums of the same items as one tied block, with their losses or with one `risk`."""
-    return one_block_of(sums.count, sums.loss if risk is None else risk * sums.count)
-
-
-def one_block_of(count: Floats, loss: Floats) -> CurveSums:
+def one_block(count: Floats, loss: Floats) -> CurveSums:
     """Return the sums of one tied block: the selective risk is the mean loss from the first item to the last."""
     return CurveSums(
         count=count,

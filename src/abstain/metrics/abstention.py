@@ -25,7 +25,6 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
 from abstain.metrics import _conditions as undefined_if
-from abstain.metrics import matched
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._curve import CURVE
 from abstain.metrics._outcomes import OUTCOMES, OutcomeSums, harmonic, outcome_columns
@@ -517,6 +516,7 @@ _COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.name == "cover
 _DONE = {"abstained": "abstained"}
 _GUIDANCE = {"should_abstain": "should_abstain"}
 _metric = specify(arguments=LABELS | _GUIDANCE, direction=HIGHER, unit="share", family=OUTCOMES)
+# At matched coverage, the losses of these metrics are 1 for a wrong answer.
 METRICS: tuple[MetricSpecification, ...] = (
     # Over all rows.
     _metric(
@@ -546,7 +546,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         arguments=LABELS,
         direction=LOWER,
         comparison=MATCHED,
-        matched=matched.wrong_rate,
+        matched=lambda side, _: ratio(side.loss, side.total),
         coverage_power=1,
     ),
     _metric(
@@ -556,7 +556,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         arguments=LABELS,
         direction=LOWER,
         comparison=MATCHED,
-        matched=matched.hallucination_rate,
+        matched=lambda side, _: ratio(side.loss, side.total - side.count + side.loss),
         coverage_power=1,
         scale_at=lambda columns, _value: share_scale(columns, columns.correct == 0.0),
     ),
@@ -636,7 +636,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         arguments=LABELS,
         answered_only=True,
         comparison=MATCHED,
-        matched=matched.selective_accuracy,
+        matched=lambda side, _: ratio(side.count - side.loss, side.count),
     ),
     _metric(
         reliable_accuracy,
