@@ -40,9 +40,7 @@ from abstain.resampling import (
     integrate_curve,
     keys_ascending,
     keys_of_pairs,
-    loss_area,
     prefix_mean_sum,
-    truncated,
 )
 
 if TYPE_CHECKING:
@@ -368,7 +366,7 @@ def aurc(sums: CurveSums, total: Floats, convention: str, *, by_item: bool = Fal
     means = sums.prefix_means[HARMONIC]
     if convention == "mean":
         return means / total
-    return _stretched(_without_ends(means, sums), total)
+    return stretched(without_ends(means, sums), total)
 
 
 def augrc(sums: CurveSums, total: Floats, convention: str) -> Floats:
@@ -377,7 +375,7 @@ def augrc(sums: CurveSums, total: Floats, convention: str) -> Floats:
     if convention == "mean":
         return (area + 0.5 * sums.loss) / total**2
     if convention == "torch-uncertainty":
-        return _stretched(area - 0.5 * sums.ends[0], total) / total
+        return stretched(area - 0.5 * sums.ends[0], total) / total
     return area / total**2
 
 
@@ -389,51 +387,16 @@ def aurc_achievable(sums: CurveSums, total: Floats, convention: str) -> Floats:
         # The sum over whole counts of a line exceeds its integral by half of what it climbs.
         return (area + 0.5 * (last - first)) / total
     if convention == "torch-uncertainty":
-        return _stretched(area - first, total)
+        return stretched(area - first, total)
     return area / total
 
 
-def aurc_at(run: RunningSums, limit: Floats, total: Floats, convention: str) -> Floats:
-    """Return the AURC cut at the count `limit` in a convention that looks inside the rank that is cut."""
-    if convention == "interpolated":
-        return prefix_mean_sum(truncated(run, limit), continuous=True) / total
-    whole, done, after, rest = _whole_items(run, limit)
-    next_risk = after.ends[1]
-    if convention == "mean":
-        return (prefix_mean_sum(done) + rest * next_risk) / total
-    here = done.ends[1]
-    partial = rest * (here + 0.5 * rest * (next_risk - here))
-    inner = _without_ends(prefix_mean_sum(done), done)
-    return _stretched(np.where(whole >= 1.0, inner + partial, 0.0), total)
-
-
-def augrc_at(sums: CurveSums, limit: Floats, area: Floats, total: Floats, convention: str) -> Floats:
-    """Return the AUGRC cut at the count `limit`; `area` is that under the loss sum, in counts."""
-    if convention == "torch-uncertainty":
-        from_first = area - 0.5 * sums.ends[0]
-        return _stretched(np.where(limit >= 1.0, from_first, 0.0), total) / total
-    return area / total**2
-
-
-def mean_augrc_at(run: RunningSums, limit: Floats, total: Floats) -> Floats:
-    """Return the AUGRC cut at the count `limit`, as the mean over whole items and what is left of the next."""
-    _, done, after, rest = _whole_items(run, limit)
-    return (loss_area(done) + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / total**2
-
-
-def _whole_items(run: RunningSums, limit: Floats) -> tuple[Floats, RunningSums, RunningSums, Floats]:
-    """Split a limit into whole items and a rest: their number, the ranking to there, to one item further, the rest."""
-    whole = np.floor(limit + TOLERANCE)
-    rest = np.maximum(limit - whole, 0.0)
-    return whole, truncated(run, whole), truncated(run, whole + 1.0), rest
-
-
-def _without_ends(means: Floats, ended: RunningSums | CurveSums) -> Floats:
-    """The trapezoid over single items from the first to the last, without the flat piece before the first."""
+def without_ends(means: Floats, ended: RunningSums | CurveSums) -> Floats:
+    """Return the trapezoid over single items from the first to the last, without the flat piece before the first."""
     first, last = ended.ends
     return means - 0.5 * (first + last)
 
 
-def _stretched(area: Floats, total: Floats) -> Floats:
-    # (area / N) / (1 - 1/N); a single item leaves no range to integrate over.
+def stretched(area: Floats, total: Floats) -> Floats:
+    """Return ``(area / N) / (1 - 1/N)``; a single item leaves no range to integrate over."""
     return ratio(area, total - 1.0)

@@ -8,6 +8,7 @@ confidences, a proportional part of the block counts. The coverage is computed a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ from abstain.resampling import (
     WeightBatch,
     integrate_curve,
     integrate_running_sums,
+    loss_area,
+    prefix_mean_sum,
     truncated,
 )
 
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 _NUMBERS_AT_ONCE = 1 << 20
 
 
+@dataclass(frozen=True, eq=False)
 class Limited:
     """One ranking in one batch of weights, limited to its most confident items.
 
@@ -52,12 +56,15 @@ class Limited:
         count: how many items are left.
     """
 
-    def __init__(self, curve: RankedCurve, curve_sums: CurveSums, crossing: Crossing, count: Floats) -> None:
-        self.curve = curve
-        self.curve_sums = curve_sums
-        self.crossing = crossing
-        self.count = count
-        self.total = curve.total
+    curve: RankedCurve
+    curve_sums: CurveSums
+    crossing: Crossing
+    count: Floats
+
+    @property
+    def total(self) -> Floats:
+        """N, declined items included."""
+        return self.curve.total
 
     @classmethod
     def to_coverage(cls, curve: RankedCurve, coverage: Floats) -> Limited:
@@ -103,16 +110,36 @@ class Limited:
         return np.where(np.isnan(crossing.count_at), self.curve_sums.loss, cut)
 
     def aurc(self, convention: str) -> Floats:
-        """Return the area under the selective risk."""
+        """Return the area under the selective risk; only the trapezoid does not look inside the cut rank."""
         if convention == "trapezoid":
             return self.areas[0] / self.total
-        return _curve.aurc_at(self.curve.running, self.count, self.total, convention)
+        if convention == "interpolated":
+            return prefix_mean_sum(truncated(self.curve.running, self.count), continuous=True) / self.total
+        whole, done, after, rest = self._whole_items()
+        next_risk = after.ends[1]
+        if convention == "mean":
+            return (prefix_mean_sum(done) + rest * next_risk) / self.total
+        here = done.ends[1]
+        of_next_item = rest * (here + 0.5 * rest * (next_risk - here))
+        inner = _curve.without_ends(prefix_mean_sum(done), done)
+        return _curve.stretched(np.where(whole >= 1.0, inner + of_next_item, 0.0), self.total)
 
     def augrc(self, convention: str) -> Floats:
         """Return the area under the generalized risk."""
         if convention == "mean":
-            return _curve.mean_augrc_at(self.curve.running, self.count, self.total)
-        return _curve.augrc_at(self.curve_sums, self.count, self.areas[1], self.total, convention)
+            _, done, after, rest = self._whole_items()
+            return (loss_area(done) + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / self.total**2
+        area = self.areas[1]
+        if convention == "torch-uncertainty":
+            from_first = area - 0.5 * self.curve_sums.ends[0]
+            return _curve.stretched(np.where(self.count >= 1.0, from_first, 0.0), self.total) / self.total
+        return area / self.total**2
+
+    def _whole_items(self) -> tuple[Floats, RunningSums, RunningSums, Floats]:
+        """Split the limit: whole items, the ranking up to them, up to one item further, and the rest of an item."""
+        whole = np.floor(self.count + _curve.TOLERANCE)
+        rest = np.maximum(self.count - whole, 0.0)
+        return whole, truncated(self.curve.running, whole), truncated(self.curve.running, whole + 1.0), rest
 
     def aurc_achievable(self, convention: str) -> Floats:
         """Return the area under the lower convex hull of the operating points."""
