@@ -40,9 +40,7 @@ from abstain.resampling import (
     integrate_curve,
     keys_ascending,
     keys_of_pairs,
-    loss_area,
     prefix_mean_sum,
-    truncated,
 )
 
 if TYPE_CHECKING:
@@ -201,10 +199,24 @@ class RankedCurve:
         """Return where a coverage is crossed."""
         return self.sums.crossings[self.needs.targets.index((coverage, areas))]
 
-    def areas_to(self, coverage: float) -> tuple[Floats, Floats, Floats]:
-        """Return the count at which areas end that are cut at a coverage, and both areas up to there."""
-        limit = np.minimum(coverage * self.total, self.sums.count)
-        return limit, *cut_areas(self.sums, self.crossing(coverage, areas=True), limit)
+    @property
+    def count(self) -> Floats:
+        """How many items are ranked."""
+        return self.sums.count
+
+    def aurc(self, convention: str) -> Floats:
+        """Return the area under the selective risk."""
+        return aurc(self.sums, self.total, convention)
+
+    def augrc(self, convention: str) -> Floats:
+        """Return the area under the generalized risk."""
+        return augrc(self.sums, self.total, convention)
+
+    def aurc_achievable(self, convention: str) -> Floats:
+        """Return the area under the lower convex hull of the operating points."""
+        if convention == "interpolated":
+            return mixed_area(self.running) / self.total
+        return aurc_achievable(self.sums, self.total, convention)
 
 
 def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
@@ -298,39 +310,12 @@ def area_of_run(run: RunningSums, total: Floats, convention: str) -> Floats:
         return 0.5 * np.vecdot(run.step, run.risk[:, 1:] + run.risk[:, :-1]) / total
     growth = GROWTH[convention]
     whole = replace(
-        one_block_of(run.last_count, run.last_risk_sum),
+        one_block(run.last_count, run.last_risk_sum),
         first_count=run.count.take(run.row_start + run.first),
         first_loss=run.risk_sum.take(run.row_start + run.first),
         prefix_means={growth: prefix_mean_sum(run, continuous=growth == LOGARITHM)},
     )
     return aurc(whole, total, convention)
-
-
-def cut_areas(sums: CurveSums, crossing: Crossing, limit: Floats) -> tuple[Floats, Floats]:
-    """Return both areas (risk, loss sum) up to the count `limit`, interpolated between ranks to land there."""
-    reached = ~np.isnan(crossing.count_at)
-    height, above = limit - crossing.count_below, crossing.count_at - crossing.count_below
-    share = height / np.maximum(above, np.finfo(np.float64).tiny)
-    risk_at = crossing.loss_at / crossing.count_at
-    # Below the first operating point the risk is flat.
-    risk_below = np.divide(
-        crossing.loss_below, crossing.count_below, out=risk_at.copy(), where=crossing.count_below > 0
-    )
-    areas = []
-    for below, at, before, whole in (
-        (risk_below, risk_at, crossing.risk_area_below, sums.risk_area),
-        (crossing.loss_below, crossing.loss_at, crossing.loss_area_below, sums.loss_area),
-    ):
-        areas.append(np.where(reached, before + height * (below + 0.5 * share * (at - below)), whole))
-    return areas[0], areas[1]
-
-
-def loss_at(sums: CurveSums, crossing: Crossing, limit: Floats) -> Floats:
-    """Return the loss sum at the count `limit`, linear inside the rank that is cut."""
-    above = np.maximum(crossing.count_at - crossing.count_below, np.finfo(np.float64).tiny)
-    share = (limit - crossing.count_below) / above
-    cut = crossing.loss_below + share * (crossing.loss_at - crossing.loss_below)
-    return np.where(np.isnan(crossing.count_at), sums.loss, cut)
 
 
 def single_item_trapezoid(sums: CurveSums) -> Floats:
@@ -339,12 +324,7 @@ def single_item_trapezoid(sums: CurveSums) -> Floats:
     return sums.prefix_means[HARMONIC] + 0.5 * (first - last)
 
 
-def one_block(sums: CurveSums, *, risk: float | None = None) -> CurveSums:
-    """Return the sums of the same items as one tied block, with their losses or with one `risk`."""
-    return one_block_of(sums.count, sums.loss if risk is None else risk * sums.count)
-
-
-def one_block_of(count: Floats, loss: Floats) -> CurveSums:
+def one_block(count: Floats, loss: Floats) -> CurveSums:
     """Return the sums of one tied block: the selective risk is the mean loss from the first item to the last."""
     return CurveSums(
         count=count,
@@ -386,7 +366,7 @@ def aurc(sums: CurveSums, total: Floats, convention: str, *, by_item: bool = Fal
     means = sums.prefix_means[HARMONIC]
     if convention == "mean":
         return means / total
-    return _stretched(_without_ends(means, sums), total)
+    return stretched(without_ends(means, sums), total)
 
 
 def augrc(sums: CurveSums, total: Floats, convention: str) -> Floats:
@@ -395,7 +375,7 @@ def augrc(sums: CurveSums, total: Floats, convention: str) -> Floats:
     if convention == "mean":
         return (area + 0.5 * sums.loss) / total**2
     if convention == "torch-uncertainty":
-        return _stretched(area - 0.5 * sums.ends[0], total) / total
+        return stretched(area - 0.5 * sums.ends[0], total) / total
     return area / total**2
 
 
@@ -407,51 +387,16 @@ def aurc_achievable(sums: CurveSums, total: Floats, convention: str) -> Floats:
         # The sum over whole counts of a line exceeds its integral by half of what it climbs.
         return (area + 0.5 * (last - first)) / total
     if convention == "torch-uncertainty":
-        return _stretched(area - first, total)
+        return stretched(area - first, total)
     return area / total
 
 
-def aurc_at(run: RunningSums, limit: Floats, total: Floats, convention: str) -> Floats:
-    """Return the AURC cut at the count `limit` in a convention that looks inside the rank that is cut."""
-    if convention == "interpolated":
-        return prefix_mean_sum(truncated(run, limit), continuous=True) / total
-    whole, done, after, rest = _whole_items(run, limit)
-    next_risk = after.ends[1]
-    if convention == "mean":
-        return (prefix_mean_sum(done) + rest * next_risk) / total
-    here = done.ends[1]
-    partial = rest * (here + 0.5 * rest * (next_risk - here))
-    inner = _without_ends(prefix_mean_sum(done), done)
-    return _stretched(np.where(whole >= 1.0, inner + partial, 0.0), total)
-
-
-def augrc_at(sums: CurveSums, limit: Floats, area: Floats, total: Floats, convention: str) -> Floats:
-    """Return the AUGRC cut at the count `limit`; `area` is that under the loss sum, in counts."""
-    if convention == "torch-uncertainty":
-        from_first = area - 0.5 * sums.ends[0]
-        return _stretched(np.where(limit >= 1.0, from_first, 0.0), total) / total
-    return area / total**2
-
-
-def mean_augrc_at(run: RunningSums, limit: Floats, total: Floats) -> Floats:
-    """Return the AUGRC cut at the count `limit`, as the mean over whole items and what is left of the next."""
-    _, done, after, rest = _whole_items(run, limit)
-    return (loss_area(done) + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / total**2
-
-
-def _whole_items(run: RunningSums, limit: Floats) -> tuple[Floats, RunningSums, RunningSums, Floats]:
-    """Split a limit into whole items and a rest: their number, the ranking to there, to one item further, the rest."""
-    whole = np.floor(limit + TOLERANCE)
-    rest = np.maximum(limit - whole, 0.0)
-    return whole, truncated(run, whole), truncated(run, whole + 1.0), rest
-
-
-def _without_ends(means: Floats, ended: RunningSums | CurveSums) -> Floats:
-    """The trapezoid over single items from the first to the last, without the flat piece before the first."""
+def without_ends(means: Floats, ended: RunningSums | CurveSums) -> Floats:
+    """Return the trapezoid over single items from the first to the last, without the flat piece before the first."""
     first, last = ended.ends
     return means - 0.5 * (first + last)
 
 
-def _stretched(area: Floats, total: Floats) -> Floats:
-    # (area / N) / (1 - 1/N); a single item leaves no range to integrate over.
+def stretched(area: Floats, total: Floats) -> Floats:
+    """Return ``(area / N) / (1 - 1/N)``; a single item leaves no range to integrate over."""
     return ratio(area, total - 1.0)

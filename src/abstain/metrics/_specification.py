@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from abstain.metrics._columns import Columns
     from abstain.metrics._conditions import Condition
     from abstain.metrics._curve import CurveNeeds
-    from abstain.metrics.matched import AtMatchedCoverage
+    from abstain.metrics.matched import Limited
 
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
@@ -197,8 +197,9 @@ class MetricSpecification:
             "matched": at the largest coverage that both reach, because declining alone improves the metric.
             "conditional": over the answered items of each, with both coverages named. "undirected": no winner; every
             metric without a better direction.
-        matched: computes the metric of a system that is limited to a coverage; see `abstain.metrics.matched`. None for
-            a matched metric that names its own coverage.
+        matched: computes the metric of a ranking that is limited to a coverage, see `abstain.metrics.matched`. Most
+            metrics of the curve compute it as that of the whole ranking. None for a matched metric that names its own
+            coverage.
         coverage_power: the largest possible value grows with this power of the coverage; 0 if it does not grow.
         parameter: what the metric may be asked with.
         value: the parameter's value.
@@ -221,7 +222,7 @@ class MetricSpecification:
     rows: str = "all"
     answered_only: bool = False
     comparison: str = CONDITIONAL
-    matched: AtMatchedCoverage | None = None
+    matched: Callable[[Limited, MetricSpecification], Floats] | None = None
     coverage_power: int = 0
     parameter: Parameter | None = None
     value: Any = None

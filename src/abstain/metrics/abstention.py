@@ -25,11 +25,11 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
 from abstain.metrics import _conditions as undefined_if
-from abstain.metrics import matched
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._curve import CURVE
 from abstain.metrics._outcomes import OUTCOMES, OutcomeSums, harmonic, outcome_columns
 from abstain.metrics._specification import (
+    CONDITIONAL,
     HIGHER,
     LABELS,
     LOWER,
@@ -516,7 +516,10 @@ def _accuracy_point(columns: Columns, accuracy: float) -> OperatingPoint:
 _COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.name == "coverage_at_risk")
 _DONE = {"abstained": "abstained"}
 _GUIDANCE = {"should_abstain": "should_abstain"}
-_metric = specify(arguments=LABELS | _GUIDANCE, direction=HIGHER, unit="share", family=OUTCOMES)
+_COMMON = {"direction": HIGHER, "unit": "share", "family": OUTCOMES}
+_metric = specify(arguments=LABELS, **_COMMON)
+_guided = specify(undefined_if.NO_GUIDANCE, arguments=LABELS | _GUIDANCE, comparison=PENALIZED, **_COMMON)
+# At matched coverage, the losses of these metrics are 1 for a wrong answer.
 METRICS: tuple[MetricSpecification, ...] = (
     # Over all rows.
     _metric(
@@ -537,26 +540,23 @@ METRICS: tuple[MetricSpecification, ...] = (
         simpleqa_f,
         undefined_if.NOTHING_ANSWERED,
         compute=lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
-        arguments=LABELS,
         comparison=PENALIZED,
     ),
     _metric(
         wrong_rate,
         compute=lambda t: ratio(t.answered - t.correct, t.n),
-        arguments=LABELS,
         direction=LOWER,
         comparison=MATCHED,
-        matched=matched.wrong_rate,
+        matched=lambda side, _: ratio(side.loss, side.total),
         coverage_power=1,
     ),
     _metric(
         hallucination_rate,
         undefined_if.ALL_CORRECT,
         compute=lambda t: ratio(t.answered - t.correct, t.n - t.correct),
-        arguments=LABELS,
         direction=LOWER,
         comparison=MATCHED,
-        matched=matched.hallucination_rate,
+        matched=lambda side, _: ratio(side.loss, side.total - side.count + side.loss),
         coverage_power=1,
         scale_at=lambda columns, _value: share_scale(columns, columns.correct == 0.0),
     ),
@@ -566,83 +566,69 @@ METRICS: tuple[MetricSpecification, ...] = (
         unit="points per row",
         comparison=PENALIZED,
         parameter=Parameter("cost", 1.0, _validate.not_negative),
+        arguments=LABELS | _GUIDANCE,
     ),
     _metric(
         confidence_target_score,
         compute=lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
-        arguments=LABELS,
         unit="points per row",
         comparison=PENALIZED,
         parameter=Parameter("target", 0.75, checked_target),
     ),
     # Against guidance on which rows should be abstained from.
-    _metric(
+    _guided(
         deferral_alignment,
-        undefined_if.NO_GUIDANCE,
         compute=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
         arguments=_DONE | _GUIDANCE,
-        comparison=PENALIZED,
     ),
-    _metric(
-        abstention_accuracy,
-        undefined_if.NO_GUIDANCE,
-        compute=lambda t: ratio(t.n1 + t.n5, t.guided),
-        comparison=PENALIZED,
-    ),
-    _metric(
+    _guided(abstention_accuracy, compute=lambda t: ratio(t.n1 + t.n5, t.guided)),
+    _guided(
         abstention_precision,
-        undefined_if.NO_GUIDANCE,
         undefined_if.NEVER_ABSTAINED,
         compute=lambda t: t.abstention_precision,
+        comparison=CONDITIONAL,
     ),
-    _metric(
+    _guided(
         abstention_recall,
-        undefined_if.NO_GUIDANCE,
         undefined_if.NOTHING_TO_DECLINE,
         compute=lambda t: t.abstention_recall,
         # A system that declines everything has a recall of 1, so that the recall alone names no winner.
         comparison=UNDIRECTED,
     ),
-    _metric(
+    _guided(
         abstention_f1,
-        undefined_if.NO_GUIDANCE,
         undefined_if.NEVER_ABSTAINED,
         undefined_if.NOTHING_TO_DECLINE,
         compute=lambda t: harmonic(t.abstention_precision, t.abstention_recall),
-        comparison=PENALIZED,
     ),
-    _metric(
+    _guided(
         over_conservativeness,
-        undefined_if.NO_GUIDANCE,
         undefined_if.NOTHING_TO_ANSWER,
         compute=lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
         direction=LOWER,
-        comparison=PENALIZED,
     ),
-    _metric(
+    _guided(
         abstention_auroc,
-        undefined_if.NO_GUIDANCE,
         undefined_if.ONE_GUIDANCE,
         arguments={"confidence": "confidence"} | _GUIDANCE,
         family=Family.of_one(_abstention_auroc),
         scale_at=_abstention_auroc_scale,
-        comparison=PENALIZED,
     ),
     # Over the answered rows, which means little without the coverage.
     _metric(
         selective_accuracy,
         undefined_if.NOTHING_ANSWERED,
         compute=lambda t: ratio(t.correct, t.answered),
-        arguments=LABELS,
         answered_only=True,
         comparison=MATCHED,
-        matched=matched.selective_accuracy,
+        matched=lambda side, _: ratio(side.count - side.loss, side.count),
     ),
     _metric(
         reliable_accuracy,
         undefined_if.NOTHING_ANSWERED,
         compute=lambda t: ratio(t.right, t.answered),
         answered_only=True,
+        arguments=LABELS | _GUIDANCE,
     ),
     # Along the ranking.
     _metric(

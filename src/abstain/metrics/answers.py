@@ -248,15 +248,16 @@ def classification_scores(
     columns = Columns.checked(
         y_true, y_pred, abstained=abstained, sample_weight=sample_weight, positive=positive
     )
-    detected = detection_statistic(columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")])
     return ClassificationScores(
         coverage=columns.highest_coverage,
         n=float(columns.weight.sum()),
         accuracy=_point("accuracy", columns),
         balanced_accuracy=_point("balanced_accuracy", columns),
         selective_accuracy=_point("accuracy", columns.take(columns.answered)),
+        precision=_point("precision", columns),
+        recall=_point("recall", columns),
+        f1=_point("f1", columns),
         macro_f1=_point("macro_f1", columns),
-        **dict(zip(detected.names, detected.points.tolist(), strict=True)),
     )
 
 
@@ -285,9 +286,6 @@ def detection_statistic(columns: Columns, metrics: Sequence[MetricSpecification]
     rows = columns.take(columns.answered)
     truth, said = rows.event, rows.prediction_is_positive
     return metrics_of_sums(rows, metrics, [truth * said, said, truth], _Detected)
-
-
-DETECTION = Family(detection_statistic)
 
 
 class _Detected(NamedTuple):
@@ -368,36 +366,24 @@ def _detected(
     columns = Columns.checked(
         y_true, y_pred, abstained=abstained, sample_weight=sample_weight, positive=positive
     )
-    return detection_statistic(columns, [_BY_NAME[name]]).point
+    return _point(name, columns)
 
 
-_metric = specify(arguments=LABELS, direction=HIGHER, unit="share", answered_only=True)
+_COMMON = {"arguments": LABELS, "direction": HIGHER, "unit": "share", "answered_only": True}
+_metric = specify(**_COMMON)
+_detection = specify(undefined_if.POSITIVE_UNNAMED, family=Family(detection_statistic), **_COMMON)
 _ALL_ITEMS = {"answered_only": False, "comparison": PENALIZED}
 METRICS: tuple[MetricSpecification, ...] = (
     _metric(accuracy, family=OUTCOMES, compute=lambda t: ratio(t.correct, t.n), **_ALL_ITEMS),
     _metric(
         balanced_accuracy, undefined_if.ONE_CLASS, family=Family.of_one(_balanced_accuracy), **_ALL_ITEMS
     ),
-    _metric(
-        precision,
-        undefined_if.POSITIVE_UNNAMED,
-        undefined_if.NO_POSITIVE_ANSWER,
-        family=DETECTION,
-        compute=lambda t: t.precision,
-    ),
-    _metric(
-        recall,
-        undefined_if.POSITIVE_UNNAMED,
-        undefined_if.NO_POSITIVE_TRUTH,
-        family=DETECTION,
-        compute=lambda t: t.recall,
-    ),
-    _metric(
+    _detection(precision, undefined_if.NO_POSITIVE_ANSWER, compute=lambda t: t.precision),
+    _detection(recall, undefined_if.NO_POSITIVE_TRUTH, compute=lambda t: t.recall),
+    _detection(
         f1,
-        undefined_if.POSITIVE_UNNAMED,
         undefined_if.NO_POSITIVE_ANSWER,
         undefined_if.NO_POSITIVE_TRUTH,
-        family=DETECTION,
         compute=lambda t: harmonic(t.precision, t.recall),
     ),
     _metric(macro_f1, undefined_if.NOTHING_ANSWERED, family=Family.of_one(_macro_f1)),

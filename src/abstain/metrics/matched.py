@@ -8,7 +8,7 @@ confidences, a proportional part of the block counts. The coverage is computed a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -27,58 +27,138 @@ from abstain.resampling import (
     WeightBatch,
     integrate_curve,
     integrate_running_sums,
+    loss_area,
+    prefix_mean_sum,
     truncated,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abstain._types import Floats
+    from abstain.resampling import Crossing
 
 
 # Running sums are computed for as many weight vectors at once as make about so many numbers.
 _NUMBERS_AT_ONCE = 1 << 20
-AtMatchedCoverage = Callable[["Limited", str], "Floats"]
 
 
+@dataclass(frozen=True, eq=False)
 class Limited:
-    """One ranking in one batch of weights, limited to its most confident items up to a coverage."""
+    """One ranking in one batch of weights, limited to its most confident items.
 
-    def __init__(self, curve: RankedCurve, coverage: Floats) -> None:
-        self.curve = curve
-        self.total = curve.total
+    Its areas and its best order are read as those of the whole `RankedCurve` are.
+
+    Attributes:
+        curve: the whole ranking.
+        curve_sums: the sums of a pass along the ranks.
+        crossing: where that pass crosses the limit.
+        count: how many items are left.
+    """
+
+    curve: RankedCurve
+    curve_sums: CurveSums
+    crossing: Crossing
+    count: Floats
+
+    @property
+    def total(self) -> Floats:
+        """N, declined items included."""
+        return self.curve.total
+
+    @classmethod
+    def to_coverage(cls, curve: RankedCurve, coverage: Floats) -> Limited:
+        """Limit a ranking to a coverage for each weight vector."""
         # Weights that leave no row at all have no coverage; what is divided by their total is undefined anyway.
-        self.target = np.nan_to_num(coverage * curve.total)
-        asked = CurveRequest(risk=True, areas_at=(True,))
-        self.curve_sums = integrate_curve(curve.ranking.by_confidence, curve.batch, asked, self.target[None])
-        (self.crossing,) = self.curve_sums.crossings
-        self.count = np.minimum(self.target, self.curve_sums.count)
+        target = np.nan_to_num(coverage * curve.total)
+        request = CurveRequest(risk=True, areas_at=(True,))
+        curve_sums = integrate_curve(curve.ranking.by_confidence, curve.batch, request, target[None])
+        return cls(curve, curve_sums, curve_sums.crossings[0], np.minimum(target, curve_sums.count))
+
+    @cached_property
+    def _cut_share(self) -> Floats:
+        """The part of the rank that is cut which is left."""
+        above = self.crossing.count_at - self.crossing.count_below
+        return (self.count - self.crossing.count_below) / np.maximum(above, np.finfo(np.float64).tiny)
 
     @cached_property
     def areas(self) -> tuple[Floats, Floats]:
-        """The areas under the selective risk and under the loss sum, both in counts."""
-        return _curve.cut_areas(self.curve_sums, self.crossing, self.count)
+        """The areas under the selective risk and under the loss sum, both in counts, linear inside the cut rank."""
+        crossing, whole = self.crossing, self.curve_sums
+        risk_at = crossing.loss_at / crossing.count_at
+        # Below the first operating point the risk is flat.
+        risk_below = np.divide(
+            crossing.loss_below, crossing.count_below, out=risk_at.copy(), where=crossing.count_below > 0
+        )
+        risk = self._cut_area(crossing.risk_area_below, risk_below, risk_at, whole.risk_area)
+        loss = self._cut_area(
+            crossing.loss_area_below, crossing.loss_below, crossing.loss_at, whole.loss_area
+        )
+        return risk, loss
+
+    def _cut_area(self, before: Floats, below: Floats, at: Floats, whole: Floats) -> Floats:
+        """The area up to the limit: `before` the cut rank, in which the curve rises from `below` to `at`."""
+        height = self.count - self.crossing.count_below
+        cut = before + height * (below + 0.5 * self._cut_share * (at - below))
+        return np.where(np.isnan(self.crossing.count_at), whole, cut)
 
     @cached_property
     def loss(self) -> Floats:
-        """The loss sum of the items that are left."""
-        return _curve.loss_at(self.curve_sums, self.crossing, self.count)
+        """The loss sum of the items that are left, linear inside the cut rank."""
+        crossing = self.crossing
+        cut = crossing.loss_below + self._cut_share * (crossing.loss_at - crossing.loss_below)
+        return np.where(np.isnan(crossing.count_at), self.curve_sums.loss, cut)
+
+    def aurc(self, convention: str) -> Floats:
+        """Return the area under the selective risk; only the trapezoid does not look inside the cut rank."""
+        if convention == "trapezoid":
+            return self.areas[0] / self.total
+        if convention == "interpolated":
+            return prefix_mean_sum(truncated(self.curve.running, self.count), continuous=True) / self.total
+        whole, done, after, rest = self._whole_items()
+        next_risk = after.ends[1]
+        if convention == "mean":
+            return (prefix_mean_sum(done) + rest * next_risk) / self.total
+        here = done.ends[1]
+        of_next_item = rest * (here + 0.5 * rest * (next_risk - here))
+        inner = _curve.without_ends(prefix_mean_sum(done), done)
+        return _curve.stretched(np.where(whole >= 1.0, inner + of_next_item, 0.0), self.total)
+
+    def augrc(self, convention: str) -> Floats:
+        """Return the area under the generalized risk."""
+        if convention == "mean":
+            _, done, after, rest = self._whole_items()
+            return (loss_area(done) + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / self.total**2
+        area = self.areas[1]
+        if convention == "torch-uncertainty":
+            from_first = area - 0.5 * self.curve_sums.ends[0]
+            return _curve.stretched(np.where(self.count >= 1.0, from_first, 0.0), self.total) / self.total
+        return area / self.total**2
+
+    def _whole_items(self) -> tuple[Floats, RunningSums, RunningSums, Floats]:
+        """Split the limit: whole items, the ranking up to them, up to one item further, and the rest of an item."""
+        whole = np.floor(self.count + _curve.TOLERANCE)
+        rest = np.maximum(self.count - whole, 0.0)
+        return whole, truncated(self.curve.running, whole), truncated(self.curve.running, whole + 1.0), rest
+
+    def aurc_achievable(self, convention: str) -> Floats:
+        """Return the area under the lower convex hull of the operating points."""
+        areas = []
+        for part in self._parts:
+            run = RunningSums.of(self.curve.ranking.by_confidence, self.curve.batch.weights[part])
+            left, total = truncated(run, self.count[part]), self.total[part]
+            if convention == "interpolated":
+                areas.append(_curve.mixed_area(left) / total)
+            else:
+                sums = integrate_running_sums(left, CurveRequest(hull=True))
+                areas.append(_curve.aurc_achievable(sums, total, convention))
+        return np.concatenate(areas)
 
     @property
     def _parts(self) -> list[slice]:
         """The weight vectors, a few at a time: the running sums of a long ranking take much memory."""
         rows = max(_NUMBERS_AT_ONCE // max(self.curve.ranking.by_confidence.keys, 1), 1)
         return [slice(start, start + rows) for start in range(0, len(self.count), rows)]
-
-    def over_runs(self, compute: Callable[[RunningSums, Floats], Floats]) -> Floats:
-        """Compute a number per weight vector from the running sums of the items that are left, and from N."""
-        cluster_sums, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
-        return np.concatenate(
-            [
-                compute(
-                    truncated(RunningSums.of(cluster_sums, weights[part]), self.count[part]), self.total[part]
-                )
-                for part in self._parts
-            ]
-        )
 
     def optimum(self, convention: str) -> CurveSums:
         """The items that are left in the best order there could be: the smallest losses first."""
@@ -108,66 +188,9 @@ class Limited:
         return np.concatenate(found)
 
 
-def aurc(side: Limited, convention: str) -> Floats:
-    """Return the AURC up to the matched coverage, as the truncated area is defined."""
-    if convention == "trapezoid":
-        return side.areas[0] / side.total
-    return _curve.aurc_at(side.curve.running, side.count, side.total, convention)
-
-
-def augrc(side: Limited, convention: str) -> Floats:
-    """Return the AUGRC up to the matched coverage."""
-    if convention == "mean":
-        return _curve.mean_augrc_at(side.curve.running, side.count, side.total)
-    return _curve.augrc_at(side.curve_sums, side.count, side.areas[1], side.total, convention)
-
-
-def eaurc(side: Limited, convention: str) -> Floats:
-    """Return the AURC less that of the best order of the same items."""
-    best = _curve.aurc(side.optimum(convention), side.total, convention, by_item=True)
-    return aurc(side, convention) - best
-
-
-def eaugrc(side: Limited, convention: str) -> Floats:
-    """Return the AUGRC less that of the best order of the same items."""
-    return augrc(side, convention) - _curve.augrc(side.optimum(convention), side.total, convention)
-
-
-def auarc(side: Limited, convention: str) -> Floats:
-    """Return the area under the accuracy up to the matched coverage."""
-    everything_wrong = _curve.aurc(_curve.one_block_of(side.count, side.count), side.total, convention)
-    return everything_wrong - aurc(side, convention)
-
-
-def aurc_achievable(side: Limited, convention: str) -> Floats:
-    """Return the area under the lower convex hull up to the matched coverage."""
-    if convention == "interpolated":
-        return side.over_runs(lambda run, total: _curve.mixed_area(run) / total)
-    return side.over_runs(
-        lambda run, total: _curve.aurc_achievable(
-            integrate_running_sums(run, CurveRequest(hull=True)), total, convention
-        )
-    )
-
-
-def selective_risk(side: Limited, _convention: str) -> Floats:
+def selective_risk(side: Limited, _metric: MetricSpecification) -> Floats:
     """Return the mean loss of the items that are left."""
     return ratio(side.loss, side.count)
-
-
-def selective_accuracy(side: Limited, _convention: str) -> Floats:
-    """Return the proportion of right answers among the items that are left; losses are 1 for a wrong answer."""
-    return ratio(side.count - side.loss, side.count)
-
-
-def wrong_rate(side: Limited, _convention: str) -> Floats:
-    """Return the wrong answers that are left, divided by all items."""
-    return ratio(side.loss, side.total)
-
-
-def hallucination_rate(side: Limited, _convention: str) -> Floats:
-    """Return the wrong answers that are left, divided by all items that are not answered correctly."""
-    return ratio(side.loss, side.total - side.count + side.loss)
 
 
 # The selective risk at matched coverage accompanies metrics that have no such form; it is not in the registry.
@@ -214,10 +237,10 @@ def matched_statistic(left: Columns, right: Columns, metrics: Sequence[MetricSpe
         if end is not None:
             coverage = np.minimum(coverage, end)
         limited = batch.once(
-            ("limited", *chosen, end), lambda: [Limited(curve, coverage) for curve in curves]
+            ("limited", *chosen, end), lambda: [Limited.to_coverage(curve, coverage) for curve in curves]
         )
         assert metric.matched is not None
-        return [coverage, *(metric.matched(side, metric.convention) for side in limited)]
+        return [coverage, *(metric.matched(side, metric) for side in limited)]
 
     def compute(batch: WeightBatch) -> Floats:
         with np.errstate(invalid="ignore"):

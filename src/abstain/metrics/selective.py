@@ -24,7 +24,7 @@ from abstain import _validate, labels
 from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
-from abstain.metrics import _curve, matched
+from abstain.metrics import _curve
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, TOLERANCE, CurveNeeds, RankedCurve
 from abstain.metrics._specification import (
@@ -40,6 +40,7 @@ from abstain.metrics._specification import (
     Parameter,
     specify,
 )
+from abstain.metrics.matched import Limited
 from abstain.metrics.scales import accuracy_area_scale, balanced_area_scale, coverage_scale, risk_scale
 
 if TYPE_CHECKING:
@@ -446,45 +447,44 @@ def _coverage_at_risk_needs(metric: MetricSpecification) -> CurveNeeds:
     return CurveNeeds(risk=True, bounds=frozenset((metric.value + TOLERANCE,)))
 
 
-def _compute_aurc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    return _curve.aurc(curve.sums, curve.total, metric.convention)
+def _compute_aurc(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
+    return curve.aurc(metric.convention)
 
 
-def _compute_augrc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    return _curve.augrc(curve.sums, curve.total, metric.convention)
+def _compute_augrc(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
+    return curve.augrc(metric.convention)
 
 
-def _compute_aurc_optimal(curve: RankedCurve, metric: MetricSpecification) -> Floats:
+def _compute_aurc_optimal(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
     optimum = curve.optimum(metric.convention)
     return _curve.aurc(optimum, curve.total, metric.convention, by_item=True)
 
 
-def _compute_augrc_optimal(curve: RankedCurve, metric: MetricSpecification) -> Floats:
+def _compute_augrc_optimal(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
     return _curve.augrc(curve.optimum(metric.convention), curve.total, metric.convention)
 
 
-def _compute_eaurc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
+def _compute_eaurc(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
     return _compute_aurc(curve, metric) - _compute_aurc_optimal(curve, metric)
 
 
-def _compute_eaugrc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
+def _compute_eaugrc(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
     return _compute_augrc(curve, metric) - _compute_augrc_optimal(curve, metric)
 
 
-def _compute_aurc_achievable(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    if metric.convention == "interpolated":
-        return _curve.mixed_area(curve.running) / curve.total
-    return _curve.aurc_achievable(curve.sums, curve.total, metric.convention)
+def _compute_aurc_achievable(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
+    return curve.aurc_achievable(metric.convention)
 
 
-def _compute_auarc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    all_wrong = _curve.one_block(curve.sums, risk=1.0)
+def _compute_auarc(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
+    all_wrong = _curve.one_block(curve.count, curve.count)
     return _curve.aurc(all_wrong, curve.total, metric.convention) - _compute_aurc(curve, metric)
 
 
 def _compute_rejection_ratio(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     """The gain over a random ranking, divided by the largest possible gain; NaN if all losses are the same."""
-    random_order, optimum = _curve.one_block(curve.sums), curve.optimum(metric.convention)
+    random_order = _curve.one_block(curve.sums.count, curve.sums.loss)
+    optimum = curve.optimum(metric.convention)
     if metric.value == "aurc":
         random = _curve.aurc(random_order, curve.total, metric.convention)
         area, optimal = _compute_aurc(curve, metric), _compute_aurc_optimal(curve, metric)
@@ -496,17 +496,17 @@ def _compute_rejection_ratio(curve: RankedCurve, metric: MetricSpecification) ->
 
 
 def _compute_aurc_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    limit, area, _ = curve.areas_to(metric.value)
-    if metric.convention == "trapezoid":
-        return area / curve.total
-    return _curve.aurc_at(curve.running, limit, curve.total, metric.convention)
+    return _limited(curve, metric.value).aurc(metric.convention)
 
 
 def _compute_augrc_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    limit, _, area = curve.areas_to(metric.value)
-    if metric.convention == "mean":
-        return _curve.mean_augrc_at(curve.running, limit, curve.total)
-    return _curve.augrc_at(curve.sums, limit, area, curve.total, metric.convention)
+    return _limited(curve, metric.value).augrc(metric.convention)
+
+
+def _limited(curve: RankedCurve, coverage: float) -> Limited:
+    """Limit a ranking to a coverage, by the pass along the ranks that its metrics share."""
+    count = np.minimum(coverage * curve.total, curve.sums.count)
+    return Limited(curve, curve.sums, curve.crossing(coverage, areas=True), count)
 
 
 def _compute_risk_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
@@ -561,7 +561,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         curve_needs=_truncated_needs,
         compute=_compute_aurc_at_coverage,
         parameter=_AT_COVERAGE,
-        matched=matched.aurc,
+        matched=_compute_aurc,
         **_AREA_OF_RISK,
     ),
     _ranked(
@@ -569,36 +569,36 @@ METRICS: tuple[MetricSpecification, ...] = (
         curve_needs=_truncated_needs,
         compute=_compute_augrc_at_coverage,
         parameter=_AT_COVERAGE,
-        matched=matched.augrc,
+        matched=_compute_augrc,
         **_AREA_OF_GENERALIZED_RISK,
     ),
-    _ranked(aurc, curve_needs=_risk_needs, compute=_compute_aurc, matched=matched.aurc, **_AREA_OF_RISK),
+    _ranked(aurc, curve_needs=_risk_needs, compute=_compute_aurc, matched=_compute_aurc, **_AREA_OF_RISK),
     _ranked(
         augrc,
         curve_needs=lambda _: CurveNeeds(),
         compute=_compute_augrc,
-        matched=matched.augrc,
+        matched=_compute_augrc,
         **_AREA_OF_GENERALIZED_RISK,
     ),
     _ranked(
         eaurc,
         curve_needs=_excess_risk_needs,
         compute=_compute_eaurc,
-        matched=matched.eaurc,
+        matched=_compute_eaurc,
         **_AREA_OF_RISK,
     ),
     _ranked(
         eaugrc,
         curve_needs=lambda _: CurveNeeds(optimum=True),
         compute=_compute_eaugrc,
-        matched=matched.eaugrc,
+        matched=_compute_eaugrc,
         **_AREA_OF_GENERALIZED_RISK,
     ),
     _ranked(
         aurc_achievable,
         curve_needs=_hull_needs,
         compute=_compute_aurc_achievable,
-        matched=matched.aurc_achievable,
+        matched=_compute_aurc_achievable,
         **_AREA_OF_RISK,
     ),
     _ranked(
@@ -608,7 +608,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         compute=_compute_auarc,
         direction=HIGHER,
         unit="share",
-        matched=matched.auarc,
+        matched=_compute_auarc,
         scale_at=accuracy_area_scale,
         coverage_power=1,
     ),
@@ -627,7 +627,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         class_balanced_aurc,
         arguments=_RANKED | {"y_true": "truth"},
         family=BALANCED_CURVE,
-        matched=matched.aurc,
+        matched=_compute_aurc,
         scale_at=balanced_area_scale,
         coverage_power=1,
     ),
