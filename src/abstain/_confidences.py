@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from abstain.confidence import confidence_values, find_variant, is_calibrated, select, signals_needed
-from abstain.errors import ArgumentError, DataError, ResultWarning
+from abstain.errors import ArgumentError, DataError, ResultWarning, at
 
 if TYPE_CHECKING:
     import os
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 _SCALAR_METHODS = ("temperature_scaling", "isotonic")
 _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
+_WANTED = {
+    "calibrated": "a calibrator trained on features (abstain calibrate train)",
+    "verbalized_calibrated": "a temperature_scaling artifact (abstain calibrate verbalized)",
+}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -89,20 +93,16 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
     base = "verbalized" if name == "verbalized_calibrated" else name.removeprefix("calibrated:")
     items = items.under(calibration.feature_names if name == "calibrated" else signals_needed(base) or ())
     if name == "calibrated":
-        try:
+        with at(f"confidence {name}", kind=DataError):
             features = extract_features(items, calibration.feature_names)
-        except DataError as problem:
-            raise type(problem)(f"confidence {name}: {problem}") from None
         predicted = calibration.calibrator.predict(features.matrix)
         filled = features.filled_counts(items.answered)
         if filled:
             message = filled_message(filled, items.counts.answered)
             warnings.append(ResultWarning("features_filled", message))
     else:
-        try:
+        with at(f"confidence {name}", kind=DataError):
             predicted = calibration.calibrator.predict(confidence_values(items, base))
-        except DataError as problem:
-            raise DataError(f"confidence {name}: {problem}") from None
         if not _learned_from(calibration, base):
             learned = ", ".join(calibration.feature_names) or "verbalized"
             message = (
@@ -122,8 +122,9 @@ def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:
         return fitting[0]
     if fitting:
         raise ArgumentError(f"{len(fitting)} of the calibration artifacts fit confidence {name!r}; give one")
+    wanted = _WANTED.get(name, "a temperature_scaling or isotonic artifact of one feature")
     given = "; ".join(_describe(each) for each in calibrations)
-    raise ArgumentError(f"confidence {name!r} needs {_wanted(name)}, and was given {given}")
+    raise ArgumentError(f"confidence {name!r} needs {wanted}, and was given {given}")
 
 
 def _serves(calibration: Calibration, name: str) -> bool:
@@ -132,14 +133,6 @@ def _serves(calibration: Calibration, name: str) -> bool:
     if name == "verbalized_calibrated":
         return calibration.calibrator.method == "temperature_scaling"
     return calibration.calibrator.method in _SCALAR_METHODS
-
-
-def _wanted(name: str) -> str:
-    if name == "calibrated":
-        return "a calibrator trained on features (abstain calibrate train)"
-    if name == "verbalized_calibrated":
-        return "a temperature_scaling artifact (abstain calibrate verbalized)"
-    return "a temperature_scaling or isotonic artifact of one feature"
 
 
 def _describe(calibration: Calibration) -> str:

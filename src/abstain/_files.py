@@ -52,13 +52,9 @@ _KINDS = {
 
 
 class SourceFile:
-    """A file that may be opened more than once; the bytes of a pipe are kept for that.
+    """A file that may be opened more than once; the bytes of a pipe or of a translation are kept for that.
 
-    Args:
-        path: the path; bytes that are not UTF-8 are escaped in messages.
-
-    Attributes:
-        original: the bytes of a file that is translated before it is read; otherwise None.
+    `original` has the bytes of a translated file, and is None for any other file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -67,6 +63,7 @@ class SourceFile:
         self.original: bytes | None = None
 
     def __str__(self) -> str:
+        # Bytes of a path that are not UTF-8 are escaped in messages.
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
     def exists(self) -> bool:
@@ -86,15 +83,14 @@ class SourceFile:
 
     def open(self) -> IO[bytes]:
         """Return the file, opened for reading at its beginning."""
-        if self.original is not None and self._kept is not None:
+        if self._kept is not None:
             return io.BytesIO(self._kept)
         try:
             mode = self.path.stat().st_mode
             if stat.S_ISREG(mode):
                 return self.path.open("rb")
             if stat.S_ISFIFO(mode):
-                if self._kept is None:
-                    self._kept = self._drained()
+                self._kept = self._read_pipe()
                 return io.BytesIO(self._kept)
         except AbstainError:
             raise
@@ -117,35 +113,28 @@ class SourceFile:
             return ArgumentError(f"{self}: no such file")
         return ArgumentError(f"{self}: cannot be read ({getattr(problem, 'strerror', problem)})")
 
-    def _drained(self) -> bytes:
+    def _read_pipe(self) -> bytes:
+        content, until = bytearray(), time.monotonic() + PIPE_PATIENCE
         descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            return b"".join(self._pieces(descriptor))
-        finally:
-            os.close(descriptor)
-
-    def _pieces(self, descriptor: int) -> Iterable[bytes]:
-        total, until = 0, time.monotonic() + PIPE_PATIENCE
-        while True:
-            try:
-                piece = os.read(descriptor, _PIECE)
-            except BlockingIOError:  # a writer has the pipe open, and may take its time
-                select.select([descriptor], [], [])
-                continue
-            total += len(piece)
-            if total > PIPE_LIMIT:
-                raise ArgumentError(
-                    f"{self}: the pipe gives more than {PIPE_LIMIT:,} bytes; write them to a file first"
-                )
-            if piece:
-                yield piece
-            elif total:
-                return
-            elif time.monotonic() > until:
-                # A pipe without a writer reads as empty, before one opens it and after.
-                raise ArgumentError(f"{self}: nothing was written to this pipe in {PIPE_PATIENCE:g} seconds")
-            else:
-                time.sleep(0.01)
+        with os.fdopen(descriptor, "rb", buffering=0) as pipe:
+            while len(content) <= PIPE_LIMIT:
+                piece = pipe.read(_PIECE)
+                if piece is None:  # a writer has the pipe open, and may take its time
+                    select.select([pipe], [], [])
+                elif piece:
+                    content += piece
+                elif content:
+                    return bytes(content)
+                elif time.monotonic() <= until:
+                    # A pipe without a writer reads as empty, before one opens it and after.
+                    time.sleep(0.01)
+                else:
+                    raise ArgumentError(
+                        f"{self}: nothing was written to this pipe in {PIPE_PATIENCE:g} seconds"
+                    )
+        raise ArgumentError(
+            f"{self}: the pipe gives more than {PIPE_LIMIT:,} bytes; write them to a file first"
+        )
 
 
 def _is_absence(problem: OSError | ValueError) -> bool:

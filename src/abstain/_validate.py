@@ -100,13 +100,10 @@ def finite(values: Column, name: str, *, among: NDArray[np.bool_] | None = None,
     return array
 
 
-def unit_interval(values: Column, name: str, *, among: NDArray[np.bool_] | None = None) -> Floats:
+def unit_interval(values: Column, name: str) -> Floats:
     """Return `values` as finite float64 within [0, 1]; the error names the first row that is not."""
-    array = finite(values, name, among=among)
-    wrong = (array < 0.0) | (array > 1.0)
-    if among is not None:
-        wrong &= among
-    _refuse_first(wrong, array, f"{name} must lie in [0, 1]")
+    array = finite(values, name)
+    _refuse_first((array < 0.0) | (array > 1.0), array, f"{name} must lie in [0, 1]")
     return array
 
 

@@ -218,13 +218,10 @@ class Items:
             # Text of fixed width takes as much memory in each row as the longest text.
             flexible = column.astype(object) if column.dtype.kind == "U" else column
             object.__setattr__(self, name, _frozen(flexible))
-        mappings = {
-            "signals": self.signals,
-            "metadata": {name: _frozen(column) for name, column in self.metadata.items()},
-            "provenance": self.provenance,
-        }
-        for name, mapping in mappings.items():
-            object.__setattr__(self, name, MappingProxyType(dict(mapping)))
+        metadata = {name: _frozen(column) for name, column in self.metadata.items()}
+        object.__setattr__(self, "metadata", MappingProxyType(metadata))
+        object.__setattr__(self, "signals", MappingProxyType(dict(self.signals)))
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
 
     def _columns(self) -> dict[str, Any]:
         return {name: column for name in _COLUMNS if (column := getattr(self, name)) is not None}

@@ -31,24 +31,6 @@ if TYPE_CHECKING:
     Column = ArrayLike | Sequence[Any]
     Label = int | float | str | None
 
-__all__ = [
-    "EXACT",
-    "canonical",
-    "class_index",
-    "class_names",
-    "classes",
-    "column",
-    "decimal_commas",
-    "exact",
-    "is_missing",
-    "matches",
-    "members",
-    "missing",
-    "numbers",
-    "truths",
-    "whole",
-]
-
 # Longer runs of digits are nobody's number, and slow to read as one.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,4})?", re.ASCII)

@@ -221,7 +221,8 @@ def possible_scale(items: Items) -> tuple[int, int] | None:
     truth, prediction = truth[~np.isnan(truth)], prediction[~np.isnan(prediction)]
     if not len(prediction) or len(np.unique(truth)) < _FEWEST_SCORES:
         return None
-    low, high = (int(end(np.concatenate([truth, prediction]))) for end in (np.min, np.max))
+    low = int(min(truth.min(), prediction.min()))
+    high = int(max(truth.max(), prediction.max()))
     return (low, high) if low >= 0 and high - low < _MOST_SCORES else None
 
 

@@ -27,22 +27,7 @@ if TYPE_CHECKING:
 
     Codes = NDArray[np.intp]
 
-__all__ = [
-    "MATCHES",
-    "NAMES",
-    "ROWS",
-    "Matching",
-    "check_kinds",
-    "check_truths",
-    "different_truths",
-    "items_differ",
-    "known_by",
-    "match",
-    "nothing_judged",
-    "nothing_shared",
-    "twice",
-    "unequal_rows",
-]
+__all__ = ["MATCHES", "NAMES", "ROWS", "Matching", "match"]
 
 NAMES, ROWS = MATCHES = ("names", "rows")
 

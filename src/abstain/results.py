@@ -250,10 +250,9 @@ def _check_row(result: EvaluationResult, row: int) -> None:
     confidence = result.confidence
     if confidence is None:
         return
-    if isinstance(confidence, (bool, str)) or not isinstance(confidence, (int, float, np.number)):
-        raise DataError(
-            f"confidence must be a number or None, got {_validate.kind(confidence)} at {row_name(row)}"
-        )
+    kind = _validate.kind(confidence)
+    if kind != "a number":
+        raise DataError(f"confidence must be a number or None, got {kind} at {row_name(row)}")
     if math.isnan(confidence):
         raise DataError(f"confidence is NaN at {row_name(row)}; leave it None where the model stated none")
     if not 0.0 <= confidence <= 1.0:

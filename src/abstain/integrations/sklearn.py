@@ -8,7 +8,7 @@ prediction is its probability. A prediction whose probability is below `threshol
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -208,6 +208,7 @@ coverage_scorer = Scorer("coverage_scorer", coverage_score, 1)
 coverage_at_risk_scorer = Scorer("coverage_at_risk_scorer", coverage_at_risk_score, 1)
 
 
+@dataclass(eq=False, repr=False)
 class RiskCoverageDisplay:
     """The risk-coverage curve of a classifier, like scikit-learn's displays; plotting needs matplotlib.
 
@@ -226,24 +227,16 @@ class RiskCoverageDisplay:
         figure_: the figure after plotting.
     """
 
-    def __init__(
-        self,
-        curve: curves.RiskCoverageCurve,
-        *,
-        aurc: float,
-        augrc: float,
-        band: WorkingPoints | None = None,
-        estimator_name: str | None = None,
-    ) -> None:
-        self.curve = curve
-        self.band = band
-        self.aurc = aurc
-        self.augrc = augrc
-        self.estimator_name = estimator_name
-        self.line_: Any = None
-        self.band_: Any = None
-        self.ax_: Any = None
-        self.figure_: Any = None
+    curve: curves.RiskCoverageCurve
+    _: KW_ONLY
+    aurc: float
+    augrc: float
+    band: WorkingPoints | None = None
+    estimator_name: str | None = None
+    line_: Any = field(default=None, init=False)
+    band_: Any = field(default=None, init=False)
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(
