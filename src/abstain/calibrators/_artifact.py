@@ -14,20 +14,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from abstain import _files, _validate
+from abstain.calibrators import _models
 from abstain.calibrators._estimators import (
     CALIBRATORS,
     Calibrator,
     LinearCalibrator,
     TemperatureScalingCalibrator,
-)
-from abstain.calibrators._models import (
-    BetaModel,
-    HistogramModel,
-    IsotonicModel,
-    LinearModel,
-    Model,
-    TemperatureModel,
-    VennAbersModel,
 )
 from abstain.errors import DataError, FormatError, ResultWarning
 
@@ -119,7 +111,7 @@ class VerbalizedCalibration(Calibration, frozen=True, kw_only=True):
     @property
     def calibrator(self) -> Calibrator:
         """The fitted calibrator."""
-        return TemperatureScalingCalibrator.from_model(TemperatureModel(temperature=self.temperature))
+        return TemperatureScalingCalibrator.from_model(_models.TemperatureModel(temperature=self.temperature))
 
     @property
     def source(self) -> Source:
@@ -137,12 +129,12 @@ class TrainedCalibration(Calibration, frozen=True, kw_only=True):
     training_metadata: TrainingSource
     validation_metrics: Metrics
     filled: dict[str, int] = {}
-    model: Model
+    model: _models.Model
 
     @property
     def calibrator(self) -> Calibrator:
         """The fitted calibrator."""
-        identity = isinstance(self.model, LinearModel) and self.model.link == "identity"
+        identity = isinstance(self.model, _models.LinearModel) and self.model.link == "identity"
         return (LinearCalibrator if identity else CALIBRATORS[self.method]).from_model(self.model)
 
     @property
@@ -160,42 +152,42 @@ class TrainedTemperature(TrainedCalibration, frozen=True, kw_only=True):
     """Temperature scaling of one feature in [0, 1]."""
 
     method: Literal["temperature_scaling"]
-    model: TemperatureModel
+    model: _models.TemperatureModel
 
 
 class TrainedLinear(TrainedCalibration, frozen=True, kw_only=True):
     """Logistic regression (sigmoid link) or ridge regression (identity link)."""
 
     method: Literal["logistic", "platt", "linear"]
-    model: LinearModel
+    model: _models.LinearModel
 
 
 class TrainedIsotonic(TrainedCalibration, frozen=True, kw_only=True):
     """Isotonic regression of one feature."""
 
     method: Literal["isotonic"]
-    model: IsotonicModel
+    model: _models.IsotonicModel
 
 
 class TrainedBeta(TrainedCalibration, frozen=True, kw_only=True):
     """Beta calibration of one feature in [0, 1]."""
 
     method: Literal["beta"]
-    model: BetaModel
+    model: _models.BetaModel
 
 
 class TrainedHistogram(TrainedCalibration, frozen=True, kw_only=True):
     """Histogram binning of one feature."""
 
     method: Literal["histogram_binning"]
-    model: HistogramModel
+    model: _models.HistogramModel
 
 
 class TrainedVennAbers(TrainedCalibration, frozen=True, kw_only=True):
     """Venn-ABERS of one feature."""
 
     method: Literal["venn_abers"]
-    model: VennAbersModel
+    model: _models.VennAbersModel
 
 
 TRAINED: dict[str, type[TrainedCalibration]] = {

@@ -18,16 +18,6 @@ import numpy as np
 
 from abstain import _validate
 from abstain.calibrators import _models
-from abstain.calibrators._models import (
-    BetaModel,
-    HistogramModel,
-    IsotonicModel,
-    LinearModel,
-    Model,
-    Scaler,
-    TemperatureModel,
-    VennAbersModel,
-)
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics.reliability import row_bins
 from abstain.resampling import total_by
@@ -57,6 +47,7 @@ class Calibrator(ABC):
     method: ClassVar[str]
     binary_target: ClassVar[bool] = True
     one_feature: ClassVar[bool] = True
+    _model: _models.Model | None = None
 
     def fit(self, features: ArrayLike, target: ArrayLike, *, weights: ArrayLike | None = None) -> Self:
         """Learn from features (rows,) or (rows, features) and one target per row; return self, which is then frozen.
@@ -101,7 +92,7 @@ class Calibrator(ABC):
         )
 
     @classmethod
-    def from_model(cls, model: Model) -> Self:
+    def from_model(cls, model: _models.Model) -> Self:
         """Return a fitted calibrator with the numbers of an artifact."""
         calibrator = cls()
         object.__setattr__(calibrator, "_model", model)
@@ -110,15 +101,14 @@ class Calibrator(ABC):
     @property
     def fitted(self) -> bool:
         """True after `fit`."""
-        return "_model" in self.__dict__
+        return self._model is not None
 
     @property
-    def model(self) -> Model:
+    def model(self) -> _models.Model:
         """The fitted model."""
-        if not self.fitted:
+        if self._model is None:
             raise ArgumentError(f"this {type(self).__name__} is not fitted; call fit first")
-        model: Model = self.__dict__["_model"]
-        return model
+        return self._model
 
     def __setattr__(self, name: str, value: object) -> None:
         if self.fitted:
@@ -132,7 +122,7 @@ class Calibrator(ABC):
         return f"{type(self).__name__}({self.model if self.fitted else 'not fitted'})"
 
     @abstractmethod
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> Model:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.Model:
         """Return the model of checked rows with positive weights."""
 
     def _matrix(self, features: ArrayLike) -> Floats:
@@ -168,7 +158,7 @@ class TemperatureScalingCalibrator(Calibrator):
 
     method = "temperature_scaling"
 
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> TemperatureModel:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.TemperatureModel:
         logits = _models.logit(_validate.unit_interval(features[:, 0], "the feature of a temperature"))
 
         def slope(inverse: float) -> float:
@@ -176,12 +166,12 @@ class TemperatureScalingCalibrator(Calibrator):
 
         lowest, highest = 1.0 / TEMPERATURES[1], 1.0 / TEMPERATURES[0]
         if slope(lowest) >= 0.0:
-            return TemperatureModel(temperature=TEMPERATURES[1])
+            return _models.TemperatureModel(temperature=TEMPERATURES[1])
         if slope(highest) <= 0.0:
-            return TemperatureModel(temperature=TEMPERATURES[0])
+            return _models.TemperatureModel(temperature=TEMPERATURES[0])
         from scipy.optimize import brentq  # noqa: PLC0415
 
-        return TemperatureModel(temperature=1.0 / float(brentq(slope, lowest, highest, xtol=1e-12)))
+        return _models.TemperatureModel(temperature=1.0 / float(brentq(slope, lowest, highest, xtol=1e-12)))
 
 
 class LogisticCalibrator(Calibrator):
@@ -195,7 +185,7 @@ class LogisticCalibrator(Calibrator):
     method = "logistic"
     one_feature = False
 
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> LinearModel:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.LinearModel:
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
         scaler, standard = _standardised(features, weight)
@@ -203,7 +193,7 @@ class LogisticCalibrator(Calibrator):
         # could not be reproduced.
         learner = LogisticRegression(C=1.0, max_iter=1000)
         learner.fit(standard, target, sample_weight=weight)
-        return LinearModel(
+        return _models.LinearModel(
             coefficients=tuple(learner.coef_[0].tolist()),
             intercept=float(learner.intercept_[0]),
             link="sigmoid",
@@ -236,12 +226,12 @@ class LinearCalibrator(Calibrator):
     binary_target = False
     one_feature = False
 
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> LinearModel:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.LinearModel:
         from sklearn.linear_model import Ridge  # noqa: PLC0415
 
         scaler, standard = _standardised(features, weight)
         learner = Ridge(alpha=1.0).fit(standard, target, sample_weight=weight)
-        return LinearModel(
+        return _models.LinearModel(
             coefficients=tuple(np.ravel(learner.coef_).tolist()),
             intercept=float(learner.intercept_),
             link="identity",
@@ -262,11 +252,11 @@ class IsotonicCalibrator(Calibrator):
     method = "isotonic"
     binary_target = False
 
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> IsotonicModel:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.IsotonicModel:
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
         learner = IsotonicRegression(out_of_bounds="clip").fit(features[:, 0], target, sample_weight=weight)
-        return IsotonicModel(
+        return _models.IsotonicModel(
             x_thresholds=tuple(learner.X_thresholds_.tolist()),
             y_thresholds=tuple(np.clip(learner.y_thresholds_, 0.0, 1.0).tolist()),
         )
@@ -285,7 +275,7 @@ class BetaCalibrator(Calibrator):
 
     method = "beta"
 
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> BetaModel:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.BetaModel:
         from scipy.optimize import minimize  # noqa: PLC0415
 
         stated = _models.clipped(_validate.unit_interval(features[:, 0], "the feature of a beta calibrator"))
@@ -303,7 +293,7 @@ class BetaCalibrator(Calibrator):
         options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000}
         optimum = minimize(likelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         a, b, c = optimum.x.tolist()
-        return BetaModel(a=a, b=b, c=c)
+        return _models.BetaModel(a=a, b=b, c=c)
 
 
 class HistogramBinningCalibrator(Calibrator):
@@ -322,14 +312,14 @@ class HistogramBinningCalibrator(Calibrator):
     def __init__(self, bins: int = 10) -> None:
         self.bins = _validate.whole(bins, "bins", least=1)
 
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> HistogramModel:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.HistogramModel:
         bin_, edges = row_bins(features[:, 0], weight, self.bins, "quantile")
         count, total = total_by(bin_, weight, self.bins), total_by(bin_, weight * target, self.bins)
         filled = count > 0
         # An empty bin has the same lower edge as the next bin.
         lower_edges = edges[:-1][filled]
         values = np.clip(total[filled] / count[filled], 0.0, 1.0)
-        return HistogramModel(edges=tuple(lower_edges[1:].tolist()), values=tuple(values.tolist()))
+        return _models.HistogramModel(edges=tuple(lower_edges[1:].tolist()), values=tuple(values.tolist()))
 
 
 class VennAbersCalibrator(Calibrator):
@@ -346,16 +336,16 @@ class VennAbersCalibrator(Calibrator):
 
     method = "venn_abers"
 
-    def _learn(self, features: Floats, target: Floats, weight: Floats) -> VennAbersModel:
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.VennAbersModel:
         thresholds, lower, upper = venn_abers_steps(features[:, 0], target, weight)
-        return VennAbersModel(
+        return _models.VennAbersModel(
             x_thresholds=tuple(thresholds.tolist()), lower=tuple(lower.tolist()), upper=tuple(upper.tolist())
         )
 
     def predict_interval(self, features: ArrayLike) -> tuple[Floats, Floats]:
         """Return the lower and the upper probability of every row."""
         model = self.model
-        assert isinstance(model, VennAbersModel)
+        assert isinstance(model, _models.VennAbersModel)
         return model.predict_interval(self._matrix(features))
 
 
@@ -374,20 +364,17 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
 }
 
 
-def _standardised(features: Floats, weight: Floats) -> tuple[Scaler, Floats]:
+def _standardised(features: Floats, weight: Floats) -> tuple[_models.Scaler, Floats]:
     """Return the features with mean 0 and population standard deviation 1; a spread of 0 becomes 1."""
     mean = np.average(features, axis=0, weights=weight)
     spread = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weight))
     # The spread of a constant column is exactly 0, but rounding of its mean may give a tiny number.
     spread = np.where(np.ptp(features, axis=0) == 0.0, 1.0, spread)
-    return Scaler(mean=tuple(mean.tolist()), std=tuple(spread.tolist())), (features - mean) / spread
+    return _models.Scaler(mean=tuple(mean.tolist()), std=tuple(spread.tolist())), (features - mean) / spread
 
 
 def venn_abers_steps(score: Floats, outcome: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the distinct scores and the lower and upper probability below, at and above each of them.
-
-    Reference: Vovk, Petej and Fedorova, "Large-scale probabilistic predictors with and without guarantees of
-    validity", 2015.
 
     >>> thresholds, lower, upper = venn_abers_steps(np.array([0.2, 0.8]), np.array([0.0, 1.0]), np.ones(2))
     >>> lower.tolist(), upper.tolist()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._types import Floats
+    from abstain.calibrators._artifact import Metrics
+    from abstain.calibrators._models import Model
     from abstain.items import Items
 
 
@@ -95,24 +98,19 @@ def fit_verbalized(
     before = ((stated - 1.0) / 4.0)[:, None]
     target = target_values(rows, "correctness")
     fitted = TemperatureScalingCalibrator().fit(before, target)
-    held_out, reason, split = _cross_validate(TemperatureScalingCalibrator, before, target, rows, folds, seed)
+    compute_metrics = partial(_before_and_after, target, before[:, 0])
+    validation = _cross_validate(fitted, before, target, rows, compute_metrics, folds, seed)
     model = fitted.model
     assert isinstance(model, TemperatureModel)
-    in_sample = _before_and_after(target, before[:, 0], fitted.predict(before))
     return VerbalizedCalibration(
         method="temperature_scaling",
         abstain_version=version("abstain"),
         created_at=_timestamp(created_at),
         temperature=model.temperature,
         fitted_on=Source(**_source(rows)),
-        metrics=VerbalizedMetrics(**in_sample),
-        validation=Validation(
-            in_sample=in_sample,
-            held_out=None if held_out is None else _before_and_after(target, before[:, 0], held_out),
-            method=split,
-            reason=reason,
-        ),
-        warnings=(*_temperature_warnings(model), *_cluster_warnings(rows)),
+        metrics=VerbalizedMetrics(**validation.in_sample),
+        validation=validation,
+        warnings=_warnings(rows, model, {}),
     )
 
 
@@ -154,9 +152,8 @@ def train(
         fitted = estimator().fit(extracted.matrix, wanted)
     except DataError as problem:
         raise DataError(f"{', '.join(names)}: {problem}") from None
-    held_out, reason, split = _cross_validate(estimator, extracted.matrix, wanted, rows, folds, seed)
-    compute_metrics = _binary_metrics if target in BINARY_TARGETS else _loss_metrics
-    in_sample = compute_metrics(wanted, fitted.predict(extracted.matrix))
+    compute_metrics = partial(_binary_metrics if target in BINARY_TARGETS else _loss_metrics, wanted)
+    validation = _cross_validate(fitted, extracted.matrix, wanted, rows, compute_metrics, folds, seed)
     filled = extracted.filled_counts()
     source = TrainingSource(
         **_source(rows),
@@ -171,20 +168,11 @@ def train(
         features=tuple(names),
         target=target,
         training_metadata=source,
-        validation_metrics={name: value for name, value in in_sample.items() if name != "nll"},
-        validation=Validation(
-            in_sample=in_sample,
-            held_out=None if held_out is None else compute_metrics(wanted, held_out),
-            method=split,
-            reason=reason,
-        ),
+        validation_metrics={name: value for name, value in validation.in_sample.items() if name != "nll"},
+        validation=validation,
         filled=filled,
         model=fitted.model,
-        warnings=(
-            *_filled_warnings(filled, len(rows)),
-            *(_temperature_warnings(fitted.model) if isinstance(fitted.model, TemperatureModel) else ()),
-            *_cluster_warnings(rows),
-        ),
+        warnings=_warnings(rows, fitted.model, filled),
     )
     return calibration
 
@@ -208,7 +196,7 @@ def filled_message(filled: dict[str, int], rows: int) -> str:
     return f"null features were filled in with defaults: {parts}"
 
 
-def _estimator(method: str, target: str, features: int) -> Callable[[], Calibrator]:
+def _estimator(method: str, target: str, features: int) -> type[Calibrator]:
     estimator = CALIBRATORS[method]
     if estimator.one_feature and features != 1:
         raise ArgumentError(
@@ -232,24 +220,32 @@ def _answered_items(items: Items) -> Items:
 
 
 def _cross_validate(
-    make: Callable[[], Calibrator], features: Floats, target: Floats, rows: Items, folds: int, seed: int
-) -> tuple[Floats | None, str, str]:
-    """Return held-out predictions of all rows, None with a reason if that is impossible, and the method in words."""
-    folds = _validate.whole(folds, "folds", least=2)
-    clusters = len(rows.cluster_ids)
-    parts = min(folds, clusters)
+    fitted: Calibrator,
+    features: Floats,
+    target: Floats,
+    rows: Items,
+    compute_metrics: Callable[[Floats], Metrics],
+    folds: int,
+    seed: int,
+) -> Validation:
+    """Return metrics of the predictions in sample, and of those by calibrators that saw none of a row's fold."""
+    validation = partial(Validation, in_sample=compute_metrics(fitted.predict(features)))
+    parts = min(_validate.whole(folds, "folds", least=2), len(rows.cluster_ids))
+    if parts < 2:
+        reason = f"one {rows.cluster_noun} alone cannot be held out"
+        return validation(held_out=None, method="none", reason=reason)
     method = f"{parts}-fold cross-validation by {rows.cluster_noun}"
-    if clusters < 2:
-        return None, f"one {rows.cluster_noun} alone cannot be held out", "none"
     fold = assign_folds(rows.cluster_index, parts, seed)
     predicted = np.empty(len(rows))
     for part in range(parts):
         held = fold == part
         try:
-            predicted[held] = make().fit(features[~held], target[~held]).predict(features[held])
+            calibrator = type(fitted)().fit(features[~held], target[~held])
+            predicted[held] = calibrator.predict(features[held])
         except DataError as problem:
-            return None, f"without fold {part + 1} of {parts}, {problem}", method
-    return predicted, "", method
+            reason = f"without fold {part + 1} of {parts}, {problem}"
+            return validation(held_out=None, method=method, reason=reason)
+    return validation(held_out=compute_metrics(predicted), method=method)
 
 
 def assign_folds(cluster: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
@@ -260,7 +256,7 @@ def assign_folds(cluster: NDArray[np.intp], folds: int, seed: int) -> NDArray[np
     return fold_of_cluster[cluster]
 
 
-def _before_and_after(target: Floats, before: Floats, after: Floats) -> dict[str, float | None]:
+def _before_and_after(target: Floats, before: Floats, after: Floats) -> Metrics:
     return {
         "nll_before": negative_log_likelihood(target, before, clip=CLIP),
         "nll_after": negative_log_likelihood(target, after, clip=CLIP),
@@ -269,7 +265,7 @@ def _before_and_after(target: Floats, before: Floats, after: Floats) -> dict[str
     }
 
 
-def _binary_metrics(target: Floats, predicted: Floats) -> dict[str, float | None]:
+def _binary_metrics(target: Floats, predicted: Floats) -> Metrics:
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 
     return {
@@ -280,7 +276,7 @@ def _binary_metrics(target: Floats, predicted: Floats) -> dict[str, float | None
     }
 
 
-def _loss_metrics(target: Floats, predicted: Floats) -> dict[str, float | None]:
+def _loss_metrics(target: Floats, predicted: Floats) -> Metrics:
     difference = predicted - target
     return {"mae": float(np.abs(difference).mean()), "mse": float((difference**2).mean())}
 
@@ -290,26 +286,21 @@ def _source(rows: Items) -> dict[str, Any]:
     return {**source, "n_samples": len(rows), "n_clusters": len(rows.cluster_ids)}
 
 
-def _filled_warnings(filled: dict[str, int], rows: int) -> tuple[ResultWarning, ...]:
-    return (ResultWarning(code="features_filled", message=filled_message(filled, rows)),) if filled else ()
-
-
-def _temperature_warnings(model: TemperatureModel) -> tuple[ResultWarning, ...]:
-    if model.temperature not in TEMPERATURES:
-        return ()
-    ends = f"{TEMPERATURES[0]:g} to {TEMPERATURES[1]:g}"
-    message = f"the temperature is at the end of its range of {ends}: the data would have it go on"
-    return (ResultWarning(code="temperature_at_bound", message=message),)
-
-
-def _cluster_warnings(rows: Items) -> tuple[ResultWarning, ...]:
+def _warnings(rows: Items, model: Model, filled: dict[str, int]) -> tuple[ResultWarning, ...]:
+    messages = {}
+    if filled:
+        messages["features_filled"] = filled_message(filled, len(rows))
+    if isinstance(model, TemperatureModel) and model.temperature in TEMPERATURES:
+        ends = f"{TEMPERATURES[0]:g} to {TEMPERATURES[1]:g}"
+        messages["temperature_at_bound"] = (
+            f"the temperature is at the end of its range of {ends}: the data would have it go on"
+        )
     clusters = len(rows.cluster_ids)
-    if clusters >= FEW_CLUSTERS:
-        return ()
-    message = (
-        f"the calibrator rests on {clusters} {rows.cluster_noun}s; held-out metrics of so few vary widely"
-    )
-    return (ResultWarning(code="few_clusters", message=message),)
+    if clusters < FEW_CLUSTERS:
+        messages["few_clusters"] = (
+            f"the calibrator rests on {clusters} {rows.cluster_noun}s; held-out metrics of so few vary widely"
+        )
+    return tuple(ResultWarning(code, message) for code, message in messages.items())
 
 
 def _timestamp(moment: datetime | None) -> str:

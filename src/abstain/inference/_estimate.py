@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abstain._types import Floats, Progress
-    from abstain.inference._weights import BootstrapWeights, Weights
+    from abstain.inference._weights import BootstrapWeights, JackknifeWeights
     from abstain.resampling import Statistic, WeightBatch
 
 
@@ -231,7 +231,9 @@ class Estimate:
 
 
 def replicates(
-    statistics: Sequence[Statistic], weights: Weights, progress: Progress | None = None
+    statistics: Sequence[Statistic],
+    weights: BootstrapWeights | JackknifeWeights,
+    progress: Progress | None = None,
 ) -> list[Floats]:
     """Evaluate every statistic with the same weights; one array (vectors, metrics) per statistic.
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from abstain.resampling import StopFlag
 
 T = TypeVar("T")
-_chosen: list[int] = []
+# The number that was set for the whole process; None for one thread per core.
+_set_count: int | None = None
 
 
 def threads() -> int:
@@ -29,8 +30,8 @@ def threads() -> int:
     >>> threads() >= 1
     True
     """
-    if _chosen:
-        return _chosen[-1]
+    if _set_count is not None:
+        return _set_count
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -44,46 +45,37 @@ def set_threads(count: int | None) -> None:
     1
     >>> set_threads(None)
     """
-    _chosen.clear()
-    if count is not None:
-        _chosen.append(_validate.whole(count, "threads", least=1))
+    global _set_count  # noqa: PLW0603
+    _set_count = None if count is None else _validate.whole(count, "threads", least=1)
 
 
 def for_each(items: Iterator[T], work: Callable[[T], None], stop: StopFlag, *, workers: int) -> None:
-    """Do some work for each of the items, in threads of their own, all of which ask for items: see `InTurn`.
+    """Do some work for each of the items in threads that all take items from the same iterator, see `InTurn`.
 
-    The first error ends all of them and is raised here; so does an interrupt.
+    The first error, or an interrupt, stops all threads and is raised here.
     """
+    from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415  (small evaluations need no threads)
+
     errors = list[BaseException]()
 
-    def labour() -> None:
+    def take_items() -> None:
         try:
             for item in items:
                 work(item)
                 if stop.asked:
                     return
-        except BaseException as problem:
+        except BaseException as problem:  # the others may raise, too, once they are stopped
             errors.append(problem)
             stop.set()
 
-    begun = list[threading.Thread]()
-    try:
-        for number in range(workers):
-            begun.append(threading.Thread(target=labour, name=f"abstain-{number}"))
-            begun[-1].start()
-        _wait_for(begun)
-    except BaseException:
-        stop.set()
-        _wait_for(begun)
-        raise
+    with ThreadPoolExecutor(workers, "abstain") as pool:
+        try:
+            wait([pool.submit(take_items) for _ in range(workers)])
+        except BaseException:
+            stop.set()
+            raise
     if errors:
         raise errors[0]
-
-
-def _wait_for(begun: list[threading.Thread]) -> None:
-    for thread in begun:
-        if thread.ident is not None:
-            thread.join()
 
 
 class InTurn(Iterator[T]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -34,26 +34,6 @@ _FEWEST, _MOST, _MOST_COMPILED = 1, 1024, 4096
 
 # The kernel draws from at most so many clusters.
 _MOST_DRAWN_FROM = (1 << 31) - 1
-
-
-class Weights(Protocol):
-    """A source of weight vectors over clusters."""
-
-    @property
-    def units(self) -> int:
-        """How many units a weight vector has."""
-
-    @property
-    def vectors(self) -> int:
-        """How many weight vectors there are."""
-
-    def batches(
-        self, width: int, stop: StopFlag | None = None, *, shared: bool = False
-    ) -> Iterator[WeightBatch]:
-        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector, until asked to stop.
-
-        Threads may take batches at the same time where they are to be shared.
-        """
 
 
 def _batch_size(width: int, units: int, vectors: int) -> int:
@@ -95,7 +75,10 @@ class BootstrapWeights:
     def batches(
         self, width: int, stop: StopFlag | None = None, *, shared: bool = False
     ) -> Iterator[WeightBatch]:
-        """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
+        """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample, until `stop`.
+
+        Threads may take batches at the same time if they are `shared`.
+        """
         size, library = _batch_size(width, self.clusters, self.resamples), kernel().library
         starts = range(0, self.resamples, size)
         if library is None or not 0 < self.clusters <= _MOST_DRAWN_FROM:
@@ -216,7 +199,7 @@ class JackknifeWeights:
     def batches(
         self, width: int, stop: StopFlag | None = None, *, shared: bool = False
     ) -> Iterator[WeightBatch]:
-        """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
+        """Yield the weights (groups, units): 0 for the group that is left out, else 1; see `BootstrapWeights`."""
         return _in_turn(self._left_out(width, stop), shared=shared)
 
     def _left_out(self, width: int, stop: StopFlag | None) -> Iterator[WeightBatch]:

@@ -94,6 +94,12 @@ class AnsweredRows:
             groups=None if self.groups is None else self.groups[kept],
         )
 
+    def by_group(self) -> dict[str, AnsweredRows]:
+        """Return the rows of every group, in the order of their names; nothing without groups."""
+        if self.groups is None:
+            return {}
+        return {name: self.take(self.groups == name) for name in sorted(set(self.groups.tolist()))}
+
     def fingerprints(self) -> tuple[str, str]:
         """Return digests of the rows with and without their losses, independent of the order of the rows.
 

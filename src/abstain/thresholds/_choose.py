@@ -179,18 +179,16 @@ def _check_rows(rows: AnsweredRows, items: Items) -> None:
 def _choose_for_all_and_by_group(
     request: ThresholdRequest, rows: AnsweredRows, noun: str
 ) -> tuple[Chosen, tuple[Chosen, ...]]:
-    if rows.groups is None:
-        return _choose(request, rows, noun), ()
-    parts = {name: rows.take(rows.groups == name) for name in sorted(set(rows.groups.tolist()))}
-    if request.worst:
-        chosen = _choose(request, rows, noun)
-        threshold = chosen.threshold
-        return chosen, tuple(
-            Chosen(group=name, seen=None if threshold is None else _observe(request, part, threshold))
-            for name, part in parts.items()
-        )
-    groups = tuple(_choose_for_group(request, part, noun, name) for name, part in parts.items())
-    return Chosen(reason=f"there is one threshold per {request.by}, see groups"), groups
+    parts = rows.by_group()
+    if request.by is not None and not request.worst:
+        groups = [_choose_for_group(request, part, noun, name) for name, part in parts.items()]
+        return Chosen(reason=f"there is one threshold per {request.by}, see groups"), tuple(groups)
+    chosen = _choose(request, rows, noun)
+    threshold = chosen.threshold
+    return chosen, tuple(
+        Chosen(group=name, seen=None if threshold is None else _observe(request, part, threshold))
+        for name, part in parts.items()
+    )
 
 
 def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, noun: str, name: str) -> Chosen:

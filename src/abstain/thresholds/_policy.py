@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 VERSION = "1"
 _LARGEST_FILE = 1 << 24
-METHODS = ("binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr", "crc")
-SEARCHES = ("fixed-sequence", "holm")
 GUARANTEES = {
     "binomial": "exact",
     "cluster-t": "asymptotic",
@@ -41,6 +39,8 @@ GUARANTEES = {
     "sgr": "exact",
     "crc": "in expectation",
 }
+METHODS = tuple(GUARANTEES)
+SEARCHES = ("fixed-sequence", "holm")
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Level = Annotated[float, Meta(gt=0.0, lt=1.0)]

@@ -77,12 +77,8 @@ class Selection:
     def _with_parts(
         cls, request: ThresholdRequest, rows: AnsweredRows, table: RiskTable, start_coverage: Floats | None
     ) -> Selection:
-        group_tables: tuple[RiskTable, ...] = ()
-        if request.worst and rows.groups is not None:
-            group_tables = tuple(
-                _sum_rows(request, rows.take(rows.groups == name), table.thresholds)
-                for name in sorted(set(rows.groups.tolist()))
-            )
+        parts = rows.by_group().values() if request.worst else ()
+        group_tables = tuple(_sum_rows(request, part, table.thresholds) for part in parts)
         deferral_table = None
         if request.needless is not None:
             # Deferred confidences are at most the number just below the threshold. With the sign reversed they are at

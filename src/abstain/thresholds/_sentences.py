@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def policy_lines(policy: Policy) -> list[str]:
     if policy.must_decline > 0.0:
         lines.append(
             f"Any policy with this risk has to decline at least {_whole_percent(policy.must_decline)} of the answers: "
-            f"of all of them, {_overall_risk(policy, policy.data.risk)}."
+            f"of all of them, {_overall_risk(policy)}."
         )
     return lines
 
@@ -89,10 +88,11 @@ def _headline(policy: Policy) -> str:
         return f"{aim}, {promised} of {len(policy.groups)} groups have a threshold."
     if policy.threshold is None:
         return f"Nothing can be promised: {aim[0].lower()}{aim[1:]}, no threshold will do."
-    return f"{aim}, answer {_answer_rule(policy, policy.seen)}."
+    return f"{aim}, answer {_answer_rule(policy)}."
 
 
-def _answer_rule(chosen: Chosen | Policy, seen: Seen | None) -> str:
+def _answer_rule(chosen: Chosen | Policy) -> str:
+    seen = chosen.seen
     words = f"those with a confidence of at least {chosen.shown:.10g}"
     if seen is None:
         return words
@@ -105,7 +105,7 @@ def _group_line(policy: Policy, chosen: Chosen) -> str:
         if policy.worst and chosen.seen is not None:
             return f"{name}: {_observed_errors(policy, chosen.seen)}."
         return f"{name}: nothing can be promised. {_explain_none(policy, chosen)}"
-    return f"{name}: answer {_answer_rule(chosen, chosen.seen)}."
+    return f"{name}: answer {_answer_rule(chosen)}."
 
 
 def _explain_none(policy: Policy, chosen: Chosen | Policy) -> str:
@@ -143,8 +143,8 @@ def _observed_errors(policy: Policy, seen: Seen) -> str:
     return f"the mean loss is {per_cent(seen.risk)} of the largest, and {errors}"
 
 
-def _overall_risk(policy: Policy, risk: float | None) -> str:
-    amount = "nothing" if risk is None else per_cent(risk)
+def _overall_risk(policy: Policy) -> str:
+    amount = "nothing" if policy.data.risk is None else per_cent(policy.data.risk)
     if policy.loss.name == "zero_one":
         return f"{amount} are wrong"
     return f"the mean loss is {amount} of the largest"
@@ -179,9 +179,8 @@ def check_lines(check: PolicyCheck) -> list[str]:
 
 
 def _format_estimate(estimate: Estimate) -> str:
-    if math.isnan(estimate.value):
-        return f"undefined ({estimate.reason})" if estimate.reason else "undefined"
+    if not estimate.defined:
+        return str(estimate)
     if estimate.interval is None:
         return per_cent(estimate.value)
-    low, high = estimate.interval
-    return f"{per_cent(estimate.value)} [{per_cent(low)}, {per_cent(high)}]"
+    return f"{per_cent(estimate.value)} [{per_cent(estimate.low)}, {per_cent(estimate.high)}]"
