@@ -143,11 +143,11 @@ class Publishing:
     def check(self, inputs: Sequence[Path]) -> OutputFormats:
         """Return what is printed; find out before the work whether its results can be put where they should go."""
         from abstain import _outputs, _validate  # noqa: PLC0415
-        from abstain.report.charts import FORMATS  # noqa: PLC0415
+        from abstain.report import CHART_FORMATS  # noqa: PLC0415
 
         formats = choose_formats(self.table_format, self.output, as_json=self.as_json, quiet=self.quiet)
         check_outputs(self.output, inputs=inputs)
-        _validate.choice(self.chart_format, "chart format", [form.lstrip(".") for form in FORMATS])
+        _validate.choice(self.chart_format, "chart format", [form.lstrip(".") for form in CHART_FORMATS])
         if self.charts is not None:
             _outputs.check_folder(self.charts)
         return formats

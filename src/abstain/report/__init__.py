@@ -5,3 +5,6 @@
 Vega-Lite specifications; `html` writes the report and the representation in notebooks. `gate`, `check`, `calibration`,
 `coverage` and `listings` are views of the results of other commands.
 """
+
+# They are not in `charts`, so that the command line can check an option without importing the chart library.
+CHART_FORMATS = (".png", ".svg", ".html", ".pdf", ".json")

@@ -16,11 +16,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import vl_convert
+
 from abstain import _outputs, _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation import Result
 from abstain.metrics.registry import metric_name
+from abstain.report import CHART_FORMATS as FORMATS
 from abstain.report.charts._look import COLOURS, interval_words, unchecked
+from abstain.report.charts._notebook import chart_svg, specification
 from abstain.report.charts.calibration import (
     before_and_after_diagram,
     cumulative_difference_plot,
@@ -64,7 +68,6 @@ __all__ = [
     "unchecked",
 ]
 
-FORMATS = (".png", ".svg", ".html", ".pdf", ".json")
 _PIXELS_PER_POINT = 2.0
 
 
@@ -185,10 +188,6 @@ def chart_format(path: str | os.PathLike[str]) -> str:
 
 def chart_content(chart: Chart, form: str) -> bytes:
     """Return a chart as what a file holds: PNG, SVG, HTML, PDF or Vega-Lite JSON; HTML needs no network."""
-    import vl_convert  # noqa: PLC0415
-
-    from abstain.report.charts._notebook import specification  # noqa: PLC0415
-
     writers: dict[str, Callable[[str], bytes]] = {
         ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
         ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
@@ -206,13 +205,6 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     form = chart_format(path)
     output = _outputs.check_output(path)
     return _outputs.write_whole(output, chart_content(chart, form))
-
-
-def chart_svg(chart: Chart) -> str:
-    """Return a chart as an SVG element."""
-    from abstain.report.charts import _notebook  # noqa: PLC0415
-
-    return _notebook.chart_svg(chart)
 
 
 # The chart may be saved from its menu; nothing is sent to an editor elsewhere, and the policy lets no request out.

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+from altair.utils import schemapi
+
 from abstain.metrics.registry import METRICS
+from abstain.report.charts._notebook import ChartRows, offline_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
-
-    import altair as alt
 
     from abstain.inference import Estimate
 
@@ -44,17 +46,11 @@ def unchecked() -> AbstractContextManager[None]:
 
     The tests build every chart with the checks on; a report need not pay for them again.
     """
-    from altair.utils import schemapi  # noqa: PLC0415
-
     return schemapi.debug_mode(False)
 
 
 def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
     """Return a chart of records, which it carries itself."""
-    import altair as alt  # noqa: PLC0415
-
-    from abstain.report.charts._notebook import ChartRows  # noqa: PLC0415
-
     return alt.Chart(ChartRows(values=rows))
 
 
@@ -79,16 +75,12 @@ def interval_words(estimate: Estimate, noun: str) -> str:
 
 def heading(title: str, subtitle: str | Sequence[str] = "", *, size: int = 14) -> Any:
     """Return a title with one quiet line or more below it."""
-    import altair as alt  # noqa: PLC0415
-
     below = subtitle or alt.Undefined
     return alt.TitleParams(text=title, subtitle=below, anchor="start", fontSize=size, subtitleColor=GREY)
 
 
 def finish_chart(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **size: float) -> Any:
     """Return a chart with its title and the common look. This is the last step of drawing it."""
-    from abstain.report.charts._notebook import offline_chart  # noqa: PLC0415
-
     titled = {"title": heading(title, subtitle)} if title else {}
     return offline_chart(
         chart.properties(**size, **titled)

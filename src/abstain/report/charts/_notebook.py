@@ -66,22 +66,9 @@ class _Offline:
         return f"Chart({plain_text(text)!r})" if text else "Chart()"
 
 
-class _OfflineLayers(_Offline, alt.LayerChart):
-    pass
-
-
-class _OfflineRow(_Offline, alt.HConcatChart):
-    pass
-
-
-class _OfflineColumn(_Offline, alt.VConcatChart):
-    pass
-
-
-_OFFLINE: dict[type, type] = {
-    alt.LayerChart: _OfflineLayers,
-    alt.HConcatChart: _OfflineRow,
-    alt.VConcatChart: _OfflineColumn,
+_OFFLINE = {
+    kind: type(f"Offline{kind.__name__}", (_Offline, kind), {})
+    for kind in (alt.LayerChart, alt.HConcatChart, alt.VConcatChart)
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 import numpy as np
 
 from abstain import _validate
@@ -13,8 +14,6 @@ from abstain.report.charts._look import BLUE, GREY, ORANGE, PALE, chart_of, fini
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import altair as alt
 
     from abstain.metrics.calibration import CumulativeDifferences, ReliabilityCurve
     from abstain.report.charts._look import Chart
@@ -50,8 +49,6 @@ def before_and_after_diagram(
         names: what to call the two.
         title: the heading.
     """
-    import altair as alt  # noqa: PLC0415
-
     if len(names) != 2:
         raise ArgumentError(f"names must be two, before and after, got {len(names)}")
     sides = zip((before, after), names, (ORANGE, BLUE), strict=True)
@@ -78,8 +75,6 @@ def cumulative_difference_plot(
         title: the heading.
         subtitle: a line below it; the test and the number of rows when left out.
     """
-    import altair as alt  # noqa: PLC0415
-
     height = walk.band(_validate.level(level))
     points = _steps(walk)
     share = alt.X(
@@ -113,8 +108,6 @@ def _reliability(
     curve: ReliabilityCurve, title: str, subtitle: str, colour: str, most: float | None = None
 ) -> alt.VConcatChart:
     """Return the diagram of one curve: points with bars above, counts up to `most` below, on one axis of confidence."""
-    import altair as alt  # noqa: PLC0415
-
     unit = alt.Scale(domain=[0, 1], nice=False)
     counts = alt.Scale(domain=[0, float(curve.count.max() if most is None else most)])
     bins = _bins(curve)
@@ -129,7 +122,7 @@ def _reliability(
     )
     line = held.mark_line(color=colour, opacity=0.35).encode(x=across, y="accuracy:Q")
     points = held.mark_point(color=colour, filled=True, size=55, opacity=1.0).encode(
-        x=across, y=alt.Y("accuracy:Q", scale=unit), tooltip=_tooltip(alt)
+        x=across, y=alt.Y("accuracy:Q", scale=unit), tooltip=_tooltip()
     )
     upper = alt.layer(diagonal, bars, line, points).properties(width=_SIDE, height=_SIDE)
     lower = (
@@ -140,7 +133,7 @@ def _reliability(
             x2="right:Q",
             y=alt.Y("count:Q", title="rows", scale=counts, axis=alt.Axis(tickCount=3, format="d")),
             y2=alt.datum(0),
-            tooltip=_tooltip(alt),
+            tooltip=_tooltip(),
         )
         .properties(width=_SIDE, height=_STRIP)
     )
@@ -181,7 +174,7 @@ def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
     ]
 
 
-def _tooltip(alt: Any) -> list[Any]:
+def _tooltip() -> list[Any]:
     numbers = {"confidence": "mean confidence", "accuracy": "came true", "low": "from", "high": "to"}
     return [
         alt.Tooltip("count:Q", title="rows"),

@@ -9,21 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import SHARES
-from abstain.report.charts._look import (
-    BLUE,
-    COLOURS,
-    DASHES,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    SHAPES,
-    chart_of,
-    finish_chart,
-)
+from abstain.report.charts import _look
+from abstain.report.charts._look import BLUE, COLOURS, GREY, chart_of, finish_chart
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,14 +49,12 @@ def risk_coverage_chart(
         risk: "selective" or "generalized".
         profile: its profile, where it is at hand.
     """
-    import altair as alt  # noqa: PLC0415
-
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
     name = _choose_confidence(confidence, profile.points)
     points, line = profile.points[name], profile.lines[name]
     top = _axis_top(profile, [name], risk)
-    x, y = _axes(alt, top, risk, system)
+    x, y = _axes(top, risk, system)
     band = _band_rows(points, risk, top)
     layers = [_unreachable_area(system, x, top)]
     if band:
@@ -87,7 +77,7 @@ def risk_coverage_chart(
             color=alt.Color(
                 "line:N",
                 sort=domain,
-                scale=alt.Scale(domain=domain, range=[BLUE, ORANGE, GREY]),
+                scale=alt.Scale(domain=domain, range=[BLUE, _look.ORANGE, GREY]),
                 legend=alt.Legend(
                     orient="bottom", title=None, columns=4, labelLimit=220, symbolType="stroke"
                 ),
@@ -98,10 +88,10 @@ def risk_coverage_chart(
                 scale=alt.Scale(domain=domain, range=[[1, 0], [6, 3], [2, 2]]),
                 legend=None,
             ),
-            tooltip=_tooltip(alt, "line"),
+            tooltip=_tooltip("line"),
         )
     )
-    guaranteed = _guaranteed_points(alt, points, risk, x, top) if risk == "selective" else []
+    guaranteed = _guaranteed_points(points, x, top) if risk == "selective" else []
     subtitle = _describe_band(system.settings, system.cluster_noun)
     subtitle += "; grey: declined by the model" if system.population.abstained else ""
     if guaranteed:
@@ -127,8 +117,6 @@ def systems_chart(
         risk: "selective" or "generalized".
         profiles: the profiles of the systems by name, where they are at hand.
     """
-    import altair as alt  # noqa: PLC0415
-
     _validate.choice(risk, "risk", RISKS)
     names = list(result.systems)[:_MOST_CURVES]
     if profiles is None:
@@ -138,9 +126,9 @@ def systems_chart(
     in_all = [name for name in first.points if all(name in other.points for other in others)]
     shared = _choose_confidence(confidence, in_all)
     top = max(_axis_top(profile, [shared], risk) for profile in profiles.values())
-    x, y = _axes(alt, top, risk, result.first)
+    x, y = _axes(top, risk, result.first)
     lines = {name: _line_rows(profile.lines[shared], risk, top) for name, profile in profiles.items()}
-    styles = _line_styles(alt, "system", names)
+    styles = _line_styles("system", names)
     bands = [
         {"system": name, **row}
         for name, profile in profiles.items()
@@ -148,9 +136,9 @@ def systems_chart(
     ]
     layers = [
         chart_of(bands).mark_area(opacity=0.13).encode(x=x, y="low:Q", y2="high:Q", color=styles["color"]),
-        *_marked_lines(alt, "system", lines, styles, x, y, width=2, size=50),
+        *_marked_lines("system", lines, styles, x, y, width=2, size=50),
         chart_of(_label_positions(lines, top))
-        .mark_text(align="left", dx=8, fontSize=11, color=INK)
+        .mark_text(align="left", dx=8, fontSize=11, color=_look.INK)
         .encode(x=x, y="risk:Q", text="system:N"),
     ]
     subtitle = [_describe_band(result.settings, result.cluster_noun)]
@@ -175,15 +163,13 @@ def curves_chart(
         risk: "selective" or "generalized".
         profile: its profile, where it is at hand.
     """
-    import altair as alt  # noqa: PLC0415
-
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
     distinct, same = _distinct_rankings(profile)
     requested = distinct[:_MOST_CURVES] if confidences is None else confidences
     names = [_choose_confidence(name, profile.points) for name in requested]
     top = _axis_top(profile, names, risk)
-    x, y = _axes(alt, top, risk, system)
+    x, y = _axes(top, risk, system)
     references = [
         chart_of(_line_rows(line, risk, top))
         .mark_line(color=GREY, strokeDash=dash, clip=True)
@@ -191,11 +177,11 @@ def curves_chart(
         for line, dash in ((profile.optimal, [6, 3]), (profile.random, [2, 2]))
     ]
     lines = {name: _line_rows(profile.lines[name], risk, top) for name in names}
-    styles = _line_styles(alt, "confidence", names)
+    styles = _line_styles("confidence", names)
     layers = [
         _unreachable_area(system, x, top),
         *references,
-        *_marked_lines(alt, "confidence", lines, styles, x, y, width=1.8, size=40),
+        *_marked_lines("confidence", lines, styles, x, y, width=1.8, size=40),
     ]
     subtitle = ["grey lines: perfect ranking of the same answers (dashed), random order (dotted)"]
     subtitle[0] += "; grey area: declined by the model" if system.population.abstained else ""
@@ -216,7 +202,7 @@ def _choose_confidence(confidence: str | None, known: Collection[str]) -> str:
     return next(iter(known)) if confidence is None else _validate.choice(confidence, "confidence", known)
 
 
-def _axes(alt: Any, top: float, risk: str, system: SystemResult | Result) -> tuple[Any, Any]:
+def _axes(top: float, risk: str, system: SystemResult | Result) -> tuple[Any, Any]:
     x = alt.X(
         "coverage:Q",
         title="coverage (share of items answered)",
@@ -225,22 +211,22 @@ def _axes(alt: Any, top: float, risk: str, system: SystemResult | Result) -> tup
     )
     # A loss that is a share is told in per cent, as coverage is.
     share = system.loss is not None and system.loss.name in SHARES
-    look = {"axis": alt.Axis(format="%" if top < 0.1 else ".0%")} if share else {}
-    y = alt.Y("risk:Q", title=_TITLES[risk], scale=alt.Scale(domain=[0, top], nice=False), **look)
+    axis = alt.Axis(format="%" if top < 0.1 else ".0%") if share else alt.Undefined
+    y = alt.Y("risk:Q", title=_TITLES[risk], scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
     return x, y
 
 
-def _guaranteed_points(alt: Any, points: WorkingPoints, risk: str, x: Any, top: float) -> list[Any]:
+def _guaranteed_points(points: WorkingPoints, x: Any, top: float) -> list[Any]:
     """Return the layer of the points with a guarantee for some risk; empty if there is no such point."""
-    least = {place: bound for bound, place in sorted(points.promised.items(), reverse=True)}
-    risks = getattr(points, f"{risk}_risk")
-    rows = [
-        {"coverage": float(points.coverage[place]), "risk": min(float(risks[place]), top), "promised": bound}
-        for place, bound in least.items()
-    ]
-    if not rows:
+    if not points.promised:
         return []
-    marks = chart_of(rows).mark_point(shape="triangle-up", color=GREEN, filled=True, size=45, clip=True)
+    coverage, risk = points.coverage.tolist(), points.selective_risk.tolist()
+    smallest_bounds = {index: bound for bound, index in sorted(points.promised.items(), reverse=True)}
+    rows = [
+        {"coverage": coverage[index], "risk": min(risk[index], top), "promised": bound}
+        for index, bound in smallest_bounds.items()
+    ]
+    marks = chart_of(rows).mark_point(shape="triangle-up", color=_look.GREEN, filled=True, size=45, clip=True)
     tooltip = [
         alt.Tooltip("promised:Q", format=".0%", title="risk promised to be at most"),
         alt.Tooltip("coverage:Q", format=".1%"),
@@ -284,9 +270,9 @@ def _distinct_rankings(profile: Profile) -> tuple[list[str], list[list[str]]]:
     return [names[0] for names in groups.values()], [names for names in groups.values() if len(names) > 1]
 
 
-def _line_styles(alt: Any, field: str, names: Sequence[str]) -> dict[str, Any]:
+def _line_styles(field: str, names: Sequence[str]) -> dict[str, Any]:
     """Return the encodings that distinguish named lines: colour, dashes and marks, with one legend for all three."""
-    ranges: dict[str, list[Any]] = {"color": list(COLOURS), "dash": DASHES, "shape": SHAPES}
+    ranges: dict[str, list[Any]] = {"color": list(COLOURS), "dash": _look.DASHES, "shape": _look.SHAPES}
     kinds = {"color": alt.Color, "dash": alt.StrokeDash, "shape": alt.Shape}
     return {
         name: kind(
@@ -302,7 +288,6 @@ def _line_styles(alt: Any, field: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _marked_lines(
-    alt: Any,
     field: str,
     lines: Mapping[str, Sequence[dict[str, Any]]],
     styles: Mapping[str, Any],
@@ -319,7 +304,7 @@ def _marked_lines(
     return [
         chart_of(rows)
         .mark_line(clip=True, strokeWidth=width)
-        .encode(x=x, y=y, color=color, strokeDash=styles["dash"], tooltip=_tooltip(alt, field)),
+        .encode(x=x, y=y, color=color, strokeDash=styles["dash"], tooltip=_tooltip(field)),
         chart_of(marks)
         .mark_point(filled=True, size=size, opacity=1)
         .encode(x=x, y="risk:Q", color=color, shape=styles["shape"]),
@@ -366,7 +351,7 @@ def _shorten_list(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_CURVES]) + (", ..." if len(names) > _MOST_CURVES else "")
 
 
-def _tooltip(alt: Any, name: str) -> list[Any]:
+def _tooltip(name: str) -> list[Any]:
     return [f"{name}:N", alt.Tooltip("coverage:Q", format=".3f"), alt.Tooltip("risk:Q", format=".4f")]
 
 

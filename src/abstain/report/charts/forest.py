@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import INCONCLUSIVE
@@ -148,8 +150,6 @@ def _forest(
     rule: float | None = None,
 ) -> Chart:
     """Return points with interval bars, one row per name in the given order, and a dashed line at `rule`."""
-    import altair as alt  # noqa: PLC0415
-
     records: list[dict[str, Any]] = []
     for name, estimate, verdict in rows:
         if estimate.defined:

@@ -9,12 +9,12 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from abstain.report.charts._look import BLUE, COLOURS, DASHES, GREEN, GREY, ORANGE, chart_of, finish_chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import altair as alt
 
     from abstain.evaluation.conformal import CoverageResult, Stratum
     from abstain.report.charts._look import Chart
@@ -29,8 +29,6 @@ _MOST_GROUPS = 40
 
 def coverage_chart(result: CoverageResult) -> Chart:
     """Coverage against what was claimed, with intervals; on the diagonal it keeps its word."""
-    import altair as alt  # noqa: PLC0415
-
     rows = [
         _row(each.claim, each.verdict.estimate.value, each.verdict.estimate, each.verdict.verdict)
         for each in result.claims
@@ -68,8 +66,6 @@ def groups_chart(result: CoverageResult, grouping: str) -> Chart:
 
 def width_chart(result: CoverageResult) -> Chart:
     """How wide the predictions are: the share of them that is no wider than each width."""
-    import altair as alt  # noqa: PLC0415
-
     what = "width of the interval" if result.kind == "intervals" else "classes in the set"
     rows = []
     for each in result.claims:
@@ -118,8 +114,6 @@ def charts(result: CoverageResult) -> dict[str, Chart]:
 
 
 def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], title: str) -> Chart:
-    import altair as alt  # noqa: PLC0415
-
     panels = []
     for each in result.claims:
         parts = [part for part in parts_of(each) if part.coverage.defined]
@@ -159,13 +153,9 @@ def _row(x: object, y: float, estimate: Any, verdict: str, **further: float) -> 
 
 
 def _points(base: alt.Chart) -> alt.Chart:
-    import altair as alt  # noqa: PLC0415
-
     shape = alt.Shape("verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=_SHAPES))
     return base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape, color=_colour())
 
 
 def _colour() -> alt.Color:
-    import altair as alt  # noqa: PLC0415
-
     return alt.Color("verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=_COLOURS))

@@ -19,6 +19,10 @@ from functools import cache
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
+import jinja2
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
+
 import abstain
 from abstain import _outputs, _validate
 from abstain.evaluation import Result
@@ -33,9 +37,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
-
-    from jinja2 import Environment
-    from markupsafe import Markup
 
     from abstain.evaluation import Line, Settings, WorkingPoints
     from abstain.evaluation.conformal import CoverageResult, CoverageSettings
@@ -85,8 +86,6 @@ def report_html(
         responses: show what the model was asked and wrote beside these mistakes, where the source has it.
         progress: called with the number of resamples done since the last call.
     """
-    from markupsafe import Markup  # noqa: PLC0415
-
     listed = _validate.whole(mistakes, "mistakes")
     created = created_at or datetime.now(UTC)
     style, script = _text("report.css"), _text("explorer.js")
@@ -104,39 +103,61 @@ def report_html(
             panels.append(_panels.mistakes_panel(result.first, listed, responses=responses, several=several))
     # The first one has the title and the verdict of the page; each panel has its own verdict in addition.
     first = pages[0]
-    page = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            title=title or first.title,
-            subtitle=first.subtitle,
-            verdict=first.verdict,
-            warnings=[warning for page in pages for warning in page.warnings],
-            panels=panels,
-            definitions=[definition for page in pages for definition in page.definitions.items()],
-            facts=[*(fact for page in pages for fact in page.facts), *_creation_facts(created)],
-            explorer_json=embedded_json(first.explorer),
-            sections=[
-                ("verdict", "Verdict"),
-                *((panel.anchor, panel.short) for panel in panels),
-                ("definitions", "Definitions"),
-                ("provenance", "Provenance"),
-            ],
-            created=created.strftime("%Y-%m-%d %H:%M %Z").strip(),
-            version=abstain.__version__,
-            command=command,
-            style=Markup(style),
-            script=Markup(script),
-            style_hash=content_hash(style),
-            script_hash=content_hash(script),
-        )
+    return _template().render(
+        title=title or first.title,
+        subtitle=first.subtitle,
+        verdict=first.verdict,
+        warnings=[warning for page in pages for warning in page.warnings],
+        panels=panels,
+        definitions=[definition for page in pages for definition in page.definitions.items()],
+        facts=[*(fact for page in pages for fact in page.facts), *_creation_facts(created)],
+        explorer_json=embedded_json(first.explorer),
+        sections=[
+            ("verdict", "Verdict"),
+            *((panel.anchor, panel.short) for panel in panels),
+            ("definitions", "Definitions"),
+            ("provenance", "Provenance"),
+        ],
+        created=created.strftime("%Y-%m-%d %H:%M %Z").strip(),
+        version=abstain.__version__,
+        command=command,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
     )
-    return str(page)
 
 
 def result_html(result: Result | CoverageResult) -> str:
     """Return a result as HTML: its population, findings, tables, warnings and main chart."""
-    return f"<div>{_summary(result)}{_picture(result)}</div>"
+    findings: list[str] = []
+    if not isinstance(result, Result):
+        lines = [f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"]
+        tables = [covered.claims_table(result), covered.metrics_table(result)]
+        warnings = [str(warning) for warning in result.warnings]
+    elif len(result.systems) == 1:
+        system = result.only
+        answer_rate = f"answer rate {system.coverage}"
+        lines = [views.population_line(system), views.loss_line(system.loss), answer_rate]
+        tables = [views.areas_table(system)]
+        if system.metrics is not None:
+            tables += [views.metrics_table(system.metrics), views.groups_table(system.metrics)]
+        warnings = views.warning_lines(result)
+    else:
+        lines = [f"{len(result.systems)} systems, {views.basis_line(result)}", views.loss_line(result.loss)]
+        findings = views.summary_sentences(result)
+        differences = views.differences_table(result, views.choose_differences(result))
+        tables = [Table("", differences.columns, differences.rows), views.systems_table(result)]
+        warnings = views.warning_lines(result)
+    head = "".join(f"<p>{html.escape(plain_text(line))}</p>" for line in lines if line)
+    body = "".join(table_html(table) for table in tables if table.rows)
+    heading = "<p>warnings</p>" if warnings else ""
+    return f"<div>{head}{_list(findings)}{body}{heading}{_list(warnings)}{_picture(result)}</div>"
+
+
+def _list(texts: Sequence[str]) -> str:
+    parts = "".join(f"<li>{html.escape(plain_text(text))}</li>" for text in texts)
+    return f"<ul>{parts}</ul>" if parts else ""
 
 
 def _picture(result: Result | CoverageResult) -> str:
@@ -148,43 +169,6 @@ def _picture(result: Result | CoverageResult) -> str:
         image = base64.b64encode(chart_svg(chart).encode()).decode()
     title = html.escape(plain_text(chart.title.text))
     return f'<p><img alt="{title}" src="data:image/svg+xml;base64,{image}"></p>'
-
-
-def _summary(result: Result | CoverageResult) -> str:
-    if not isinstance(result, Result):
-        line = f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"
-        tables = [covered.claims_table(result), covered.metrics_table(result)]
-        return _notebook([line], [], tables, list(map(str, result.warnings)))
-    if len(result.systems) == 1:
-        system = result.only
-        lines = [
-            views.population_line(system),
-            views.loss_line(system.loss),
-            f"answer rate {system.coverage}",
-        ]
-        tables = [views.areas_table(system)]
-        if system.metrics is not None:
-            tables += [views.metrics_table(system.metrics), views.groups_table(system.metrics)]
-        return _notebook(lines, [], tables, views.warning_lines(result))
-    differences = views.differences_table(result, views.choose_differences(result))
-    lines = [f"{len(result.systems)} systems, {views.basis_line(result)}", views.loss_line(result.loss)]
-    tables = [Table("", differences.columns, differences.rows), views.systems_table(result)]
-    return _notebook(lines, views.summary_sentences(result), tables, views.warning_lines(result))
-
-
-def _notebook(
-    lines: Sequence[str], findings: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]
-) -> str:
-    head = "".join(f"<p>{html.escape(plain_text(line))}</p>" for line in lines if line)
-    body = "".join(table_html(table) for table in tables if table.rows)
-    return f"{head}{_list('', findings)}{body}{_list('warnings', warnings)}"
-
-
-def _list(title: str, texts: Sequence[str]) -> str:
-    if not texts:
-        return ""
-    parts = "".join(f"<li>{html.escape(plain_text(text))}</li>" for text in texts)
-    return f"{f'<p>{title}</p>' if title else ''}<ul>{parts}</ul>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,8 +351,6 @@ def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
 
 def embedded_json(value: object) -> Markup:
     """Return JSON for a script element: no text in it can end the element or begin a comment."""
-    from jinja2.utils import htmlsafe_json_dumps  # noqa: PLC0415
-
     return htmlsafe_json_dumps(value, allow_nan=False, separators=(",", ":"))
 
 
@@ -406,19 +388,13 @@ def _text(name: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415
-
-    environment = Environment(
-        loader=DictLoader({"report.html": _text("report.html")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
         "cell": number_cell,
         "grouped": lambda value: f"{value:,}",
         "class_name": lambda part: type(part).__name__,
     }
-    return environment
+    return environment.from_string(_text("report.html"))

@@ -12,18 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.losses import SHARES
-from abstain.report import coverage, views
-from abstain.report.charts import (
-    differences_chart,
-    groups_chart,
-    interval_words,
-    metric_chart,
-    metric_name,
-    reliability_diagram,
-    risk_coverage_chart,
-    systems_chart,
-)
-from abstain.report.charts.intervals import charts
+from abstain.metrics.registry import metric_name
+from abstain.report import charts, coverage, views
+from abstain.report.charts import interval_words, intervals
 from abstain.report.html import _sentences
 from abstain.report.html._parts import (
     Explorer,
@@ -52,19 +43,12 @@ if TYPE_CHECKING:
 # The page draws the curves of at most so many systems.
 _MOST_SIDES = 2
 _FEW_CONFIDENCES = 4
-_OUTCOMES = (
-    ("answered", "answered", "answered"),
-    ("abstained", "abstained", "abstained"),
-    ("items_failed", "failed", "failed"),
-    ("items_unscored", "unscored", "without truth"),
-)
 _RISKS = (
     "Selective risk (mean loss of what is answered) at the first working point that reaches each coverage."
 )
-_AREAS = ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable", "aurc_at_coverage", "augrc_at_coverage")
+_AREAS = ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable")
 _OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "in_words")
 _OF_MANY = ("left", "right", "confidence", "label", "group", "difference", "p", "p_holm", "sentence")
-_SHOWN_ELSEWHERE = ("cmax", "items")
 # Texts of an item, which are shown only on request.
 _TEXTS = ("prompt", "raw_response")
 _MOST_GROUPS = 20
@@ -123,85 +107,81 @@ def population_panel(result: Result) -> Panel:
     parts: list[Part] = []
     for system in result.systems.values():
         parts += [_heading(system)] if len(result.systems) > 1 else []
-        parts.append(_strip(system, tiles=len(result.systems) <= _MOST_SIDES))
+        parts.append(_strip(system, with_tiles=len(result.systems) <= _MOST_SIDES))
     return Panel("population", "Who was judged", "Who was judged", parts)
 
 
-def _strip(system: SystemResult, *, tiles: bool) -> Strip:
-    counts = [(outcome, name, getattr(system.population, field)) for field, outcome, name in _OUTCOMES]
-    total = sum(count for _, _, count in counts)
+def _strip(system: SystemResult, *, with_tiles: bool) -> Strip:
+    population = system.population
+    counts = {
+        "answered": population.answered,
+        "abstained": population.abstained,
+        "failed": population.items_failed,
+        "unscored": population.items_unscored,
+    }
     parts, start = [], 0.0
-    for outcome, name, count in counts:
+    for outcome, count in counts.items():
         if count or outcome in ("answered", "abstained"):
-            share = 100.0 * count / total
+            name = "without truth" if outcome == "unscored" else outcome
+            share = 100.0 * count / sum(counts.values())
             parts.append(StripPart(outcome, name, count, f"{start:.3f}", f"{share:.3f}"))
             start += share
-    return Strip(parts, _tiles(system) if tiles else [])
-
-
-def _tiles(system: SystemResult) -> list[tuple[str, object]]:
-    population = system.population
-    judged = (f"{population.included:,}", f"of {population.total:,}")
-    return [
+    tiles = [
         ("items judged (N)", f"{population.items:,}"),
-        (f"{system.cluster_noun}s judged", judged),
+        (f"{system.cluster_noun}s judged", (f"{population.included:,}", f"of {population.total:,}")),
         ("Cmax (coverage)", system.coverage),
     ]
+    return Strip(parts, tiles if with_tiles else [])
 
 
 def compared_panel(result: Result, sides: Sequence[Side]) -> Panel | None:
-    """Return the panel of what is compared; None where there is one system."""
+    """Return the panel of the differences between systems, and of the ranks of more than two; None for one system."""
     if len(result.systems) == 1:
         return None
-    return _pair_panel(result, sides) if len(result.systems) == 2 else _systems_panel(result)
-
-
-def _pair_panel(result: Result, sides: Sequence[Side]) -> Panel:
-    table = _differences(result, _OF_TWO)
-    first, second = result.systems
-    title = f"{first} and {second}: {_single_intervals(result)}. {second} - {first}: {_difference_intervals(result)}."
-    parts: list[Part] = [
-        _basis(result),
-        TableView(replace(table, title=title), "Differences", compact=True),
-        *_charts(result),
-        *_overlay(result, sides),
-    ]
-    return Panel("comparison", f"Comparison: {second} - {first}", "Comparison", parts)
-
-
-def _systems_panel(result: Result) -> Panel:
-    differences = _differences(result, _OF_MANY)
-    title = f"Systems over the compared items. {sentence(_single_intervals(result))}"
-    parts: list[Part] = [
-        _basis(result),
-        TableView(replace(_systems(result), title=title), "Systems with their ranks", compact=True),
+    own = [each for system in result.systems.values() for each in system.estimates.values()]
+    typical = _sentences.typical_estimate(own) or result.first.coverage
+    intervals_of_values = interval_words(typical, result.cluster_noun)
+    compared = [each.estimate for each in result.differences if each.compared]
+    typical = _sentences.typical_estimate(compared) or result.differences[0].estimate
+    intervals_of_differences = interval_words(typical, result.cluster_noun)
+    two = len(result.systems) == 2
+    where = "on both sides" if two else "in all systems"
+    basis = f"Paired over what is judged {where}: {views.basis_line(result)}."
+    if two:
+        first, second = result.systems
+        title = (
+            f"{first} and {second}: {intervals_of_values}. {second} - {first}: {intervals_of_differences}."
+        )
+        parts: list[Part] = [
+            basis,
+            TableView(_differences(result, _OF_TWO, title), "Differences", compact=True),
+            *_difference_charts(result),
+            *_overlay(result, sides),
+        ]
+        return Panel("comparison", f"Comparison: {second} - {first}", "Comparison", parts)
+    title = f"Second - first: {intervals_of_differences}."
+    parts = [
+        basis,
+        TableView(_systems(result, intervals_of_values), "Systems with their ranks", compact=True),
         _sentences.describe_family(result),
-        TableView(
-            replace(differences, title=f"Second - first: {_difference_intervals(result)}."),
-            "Differences between systems",
-        ),
-        *_charts(result),
+        TableView(_differences(result, _OF_MANY, title), "Differences between systems"),
+        *_difference_charts(result),
     ]
     return Panel("systems", "Systems compared", "Systems", parts)
 
 
-def _systems(result: Result) -> Table:
+def _systems(result: Result, intervals_of_values: str) -> Table:
     """Every system with its metrics and ranks; Cmax is the coverage once more, and the items are the same for all."""
     table = views.systems_table(result)
     table = table.only(
-        [index for index, column in enumerate(table.columns) if column.key not in _SHOWN_ELSEWHERE]
+        [index for index, each in enumerate(table.columns) if each.key not in ("cmax", "items")]
     )
     columns = tuple(replace(each, heading=metric_name(each.title)) for each in table.columns)
-    return replace(table, columns=columns)
+    title = f"Systems over the compared items. {sentence(intervals_of_values)}"
+    return replace(table, columns=columns, title=title)
 
 
-def _basis(result: Result) -> str:
-    """Return which items are compared."""
-    which = "on both sides" if len(result.systems) == 2 else "in all systems"
-    return f"Paired over what is judged {which}: {views.basis_line(result)}."
-
-
-def _differences(result: Result, keys: Sequence[str]) -> Table:
+def _differences(result: Result, keys: Sequence[str], title: str) -> Table:
     """Return the differences of a summary, with only some columns."""
     differences = views.choose_differences(result)
     table = views.differences_table(result, differences)
@@ -216,31 +196,17 @@ def _differences(result: Result, keys: Sequence[str]) -> Table:
         label = metric_name(each.metric) + each.label.removeprefix(each.metric)
         changed = {"label": label, "confidence": each.confidence or "any"}
         rows.append(tuple(changed.get(key, row[index[key]]) for key in kept))
-    return Table("", tuple(columns), tuple(rows))
+    return Table(title, tuple(columns), tuple(rows))
 
 
-def _single_intervals(result: Result) -> str:
-    """Return how the intervals of single numbers were computed."""
-    typical = _sentences.typical_estimate(
-        each for system in result.systems.values() for each in system.estimates.values()
-    )
-    return interval_words(typical or result.first.coverage, result.cluster_noun)
-
-
-def _difference_intervals(result: Result) -> str:
-    """Return how the intervals of differences were computed."""
-    typical = _sentences.typical_estimate(each.estimate for each in result.differences if each.compared)
-    return interval_words(typical or result.differences[0].estimate, result.cluster_noun)
-
-
-def _charts(result: Result) -> list[Figure]:
+def _difference_charts(result: Result) -> list[Figure]:
     defined = {each.metric for each in result.differences if not each.group and each.estimate.defined}
     metrics = [key for key in _sentences.headline_metrics(result) if key in defined]
     # Cmax is in the table, so it is drawn only if there is nothing else to draw.
     metrics = [key for key in metrics if key != "cmax"] or metrics
     return [
         figure(
-            differences_chart(result, key),
+            charts.differences_chart(result, key),
             f"Differences in {metric_name(key)} with their intervals",
             wide=True,
         )
@@ -254,7 +220,7 @@ def _overlay(result: Result, sides: Sequence[Side]) -> list[Figure]:
     slots = [slot for slot in result.first if all(slot in side.system for side in sides)]
     if len(profiles) < len(result.systems) or not slots:
         return []
-    chart = systems_chart(result, slots[0], profiles=profiles)
+    chart = charts.systems_chart(result, slots[0], profiles=profiles)
     return [figure(chart, f"Selective risk over coverage of {' and '.join(profiles)}", wide=True)]
 
 
@@ -262,17 +228,18 @@ def estimates_panel(sides: Sequence[Side]) -> Panel | None:
     """Return the areas and risks of every confidence; without one, the metrics that need none."""
     parts: list[Part] = []
     for side in sides:
-        alone = len(sides) == 1
-        own = _areas(side, alone=alone) if side.system else _unranked(side.system, alone=alone)
-        parts += [_heading(side.system), *own] if own and len(sides) > 1 else own
+        # Screen readers distinguish tables by the name of the system.
+        whose = f" of {side.system.name}" if side.label else ""
+        own = _areas(side, whose) if side.system else _unranked(side.system, whose)
+        parts += [_heading(side.system), *own] if own and side.label else own
     return Panel("estimates", "Estimates", "Estimates", parts) if parts else None
 
 
-def _areas(side: Side, *, alone: bool) -> list[Part]:
+def _areas(side: Side, whose: str) -> list[Part]:
     system, profile = side.system, side.profile
     first = next(iter(system.values()))
-    suffix = f"@{system.settings.area_coverage:g}"
-    keys = [key if key in first.estimates else f"{key}{suffix}" for key in _AREAS]
+    end = f"{system.settings.area_coverage:g}"
+    keys = [*_AREAS, f"aurc_at_coverage@{end}", f"augrc_at_coverage@{end}"]
     keys = [key for key in keys if key in first.estimates]
     several = len(system) > 1
     areas = Table(
@@ -281,32 +248,27 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
         tuple((name, *(variant.estimates[key] for key in keys)) for name, variant in system.items()),
     )
     leader = profile.leader if several and profile is not None else ""
-    # What a screen reader tells tables apart by.
-    whose = "" if alone else f" of {system.name}"
     parts: list[Part] = [TableView(areas, f"Areas by confidence{whose}", compact=True, marked=leader)]
     if several and system.population.answered:
-        parts.append(figure(metric_chart(system), "AUGRC of every confidence with its interval", wide=True))
-    unfolded = alone and len(system) <= _FEW_CONFIDENCES
+        chart = charts.metric_chart(system)
+        parts.append(figure(chart, "AUGRC of every confidence with its interval", wide=True))
+    unfolded = not side.label and len(system) <= _FEW_CONFIDENCES
     title = "Risk at given coverages"
     risks = replace(views.risks_table(system), title=_RISKS)
     parts.append(TableView(risks, f"{title}{whose}", compact=True, folded=title, unfolded=unfolded))
     return parts
 
 
-def _unranked(system: SystemResult, *, alone: bool) -> list[Part]:
+def _unranked(system: SystemResult, whose: str) -> list[Part]:
     """Return the metrics of a system without a confidence, except for those that were requested by name."""
     table = views.areas_table(system)
     if not table.rows:
         return []
-    words = interval_words(system.coverage, system.cluster_noun)
-    rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
     title = "Metrics that need no confidence"
-    return [
-        TableView(
-            replace(table, rows=rows, title=f"{title}. {sentence(words)}"),
-            f"{title}{'' if alone else f' of {system.name}'}",
-        )
-    ]
+    intervals_of_values = sentence(interval_words(system.coverage, system.cluster_noun))
+    rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
+    table = replace(table, rows=rows, title=f"{title}. {intervals_of_values}")
+    return [TableView(table, f"{title}{whose}")]
 
 
 def curves_panel(sides: Sequence[Side]) -> Panel | None:
@@ -315,9 +277,9 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
     if side is None or side.profile is None:
         return None
     name = side.profile.leader
-    charts = [
+    figures = [
         figure(
-            risk_coverage_chart(side.system, name, risk=risk, profile=side.profile),
+            charts.risk_coverage_chart(side.system, name, risk=risk, profile=side.profile),
             f"{risk} risk over coverage, {side.title(name)}",
         )
         for risk in ("selective", "generalized")
@@ -330,7 +292,7 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
         [
             f"{words} {_sentences.describe_band(side.system)}",
             Explorer(
-                charts,
+                figures,
                 side.system.cluster_noun,
                 share=side.system.loss is not None and side.system.loss.name in SHARES,
                 sure=per_cent(side.system.settings.level),
@@ -353,7 +315,7 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
             elif (same := (side.label, curve.confidence.tobytes(), curve.count.tobytes())) not in seen:
                 seen.add(same)
                 words = f"Reliability of {title}: accuracy against stated confidence"
-                figures.append(figure(reliability_diagram(curve, title=title), words))
+                figures.append(figure(charts.reliability_diagram(curve, title=title), words))
     if not figures:
         return None
     system = sides[0].system
@@ -432,7 +394,7 @@ def _groups(table: MetricTable) -> Panel:
         headings = (Column("metric"), Column("worst group"), *map(_estimate, ("there", "all others", "gap")))
         parts.append(TableView(Table(caption, headings, gaps), "Worst groups"))
     parts += [
-        figure(groups_chart(table, name), f"{name} by group with its interval", wide=True)
+        figure(charts.groups_chart(table, name), f"{name} by group with its interval", wide=True)
         for name in defined[:_MOST_CHARTS]
     ]
     return Panel("groups", f"By {' and '.join(table.by)}", "Groups", parts)
@@ -452,7 +414,7 @@ def coverage_panel(result: CoverageResult) -> Panel:
         for claim in result.claims
         for name, strata in coverage.groupings_of(result, claim)
     ]
-    parts += [figure(chart, f"Chart: {name}", wide=True) for name, chart in charts(result).items()]
+    parts += [figure(chart, f"Chart: {name}", wide=True) for name, chart in intervals.charts(result).items()]
     kind = result.kind.capitalize()
     return Panel("coverage", f"{kind}: does coverage hold?", kind, parts)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from abstain.report.charts import chart_svg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from markupsafe import Markup
 
     from abstain.report.tables import Table
 
@@ -121,8 +121,6 @@ class Panel:
 
 def figure(chart: Any, words: str, *, wide: bool = False) -> Figure:
     """Return a chart as a figure of the page."""
-    from markupsafe import Markup  # noqa: PLC0415
-
     return Figure(Markup(chart_svg(chart)), words, wide)
 
 
