@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 from collections import Counter
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
@@ -94,7 +94,8 @@ def named(flag: str, metavar: str, what: str, *short: str, **look: Any) -> typer
     return option
 
 
-def _column(flag: str, what: str) -> typer.models.OptionInfo:
+def column(flag: str, what: str) -> typer.models.OptionInfo:
+    """Return an option that names a column."""
     return named(flag, "COLUMN", what)
 
 
@@ -152,8 +153,25 @@ class InputFile(NamedTuple):
     mode: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class OptionGroup:
+    """A group of options. Its fields are arguments of a function of abstain, except settings of the process."""
+
+    heading: ClassVar[str] = QUESTION
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments by name, without options that the call does not use."""
+        used = {name: value for name, value in vars(self).items() if value not in (None, [])}
+        return {name: value for name, value in used.items() if name not in ("threads", "digits")}
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the options name."""
+        return []
+
+
+@dataclass(frozen=True)
+class Inputs(OptionGroup):
     """The inputs, one per system."""
 
     heading: ClassVar[str] = DATA
@@ -165,19 +183,14 @@ class Inputs:
     names: Annotated[list[str] | None, named("--name", "NAME", _NAME)] = None
 
     @property
-    def paths(self) -> list[Path]:
-        """The inputs as given, as arguments or as options."""
-        return [*(self.inputs or []), *(self.further_inputs or [])]
-
-    @property
     def files(self) -> list[Path]:
-        """The files that are read, as in every group that names some."""
-        return self.paths
+        """The inputs, given as arguments or as options."""
+        return [*(self.inputs or []), *(self.further_inputs or [])]
 
     @property
     def sources(self) -> dict[str, InputFile]:
         """The inputs by the names of their systems, which are the same in every verb."""
-        paths = self.paths
+        paths = self.files
         modes = one_each(self.modes or [], len(paths), "--mode")
         names = self.names or system_names([str(path) for path in paths], modes)
         if len(names) != len(paths) or len(set(names)) != len(names):
@@ -187,25 +200,25 @@ class Inputs:
         return {name: InputFile(path, mode) for name, path, mode in zip(names, paths, modes, strict=True)}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+@dataclass(frozen=True)
+class ReadOptions(OptionGroup):
     """How a source is to be read: the arguments of `abstain.read`."""
 
     heading: ClassVar[str] = DATA
     format: Annotated[str | None, named("--input-format", "NAME", _FORMAT)] = None
     scale: Annotated[str | None, named("--scale", "LOW,HIGH", _SCALE)] = None
-    truth: Annotated[str | None, _column("--truth", "What is right.")] = None
-    prediction: Annotated[str | None, _column("--prediction", "What the model said.")] = None
+    truth: Annotated[str | None, column("--truth", "What is right.")] = None
+    prediction: Annotated[str | None, column("--prediction", "What the model said.")] = None
     correct: Annotated[
-        str | None, _column("--correct", "Whether it was right, in place of truth and prediction.")
+        str | None, column("--correct", "Whether it was right, in place of truth and prediction.")
     ] = None
-    abstained: Annotated[str | None, _column("--abstained", "True where the model declined.")] = None
-    failed: Annotated[str | None, _column("--failed", "True where the run produced nothing.")] = None
-    low: Annotated[str | None, _column("--low", "Lower bound of a prediction interval.")] = None
-    high: Annotated[str | None, _column("--high", "Upper bound of a prediction interval.")] = None
-    set: Annotated[str | None, _column("--set", "Labels of a prediction set.")] = None
-    weight: Annotated[str | None, _column("--weight", "How many rows each row counts for.")] = None
-    item: Annotated[str | None, _column("--item", "Names of the items.")] = None
+    abstained: Annotated[str | None, column("--abstained", "True where the model declined.")] = None
+    failed: Annotated[str | None, column("--failed", "True where the run produced nothing.")] = None
+    low: Annotated[str | None, column("--low", "Lower bound of a prediction interval.")] = None
+    high: Annotated[str | None, column("--high", "Upper bound of a prediction interval.")] = None
+    set: Annotated[str | None, column("--set", "Labels of a prediction set.")] = None
+    weight: Annotated[str | None, column("--weight", "How many rows each row counts for.")] = None
+    item: Annotated[str | None, column("--item", "Names of the items.")] = None
     cluster: Annotated[str | None, named("--cluster", "NAME", _CLUSTER, "--cluster-by")] = None
     null_prediction: Annotated[
         str | None,
@@ -217,8 +230,8 @@ class ReadOptions:
         tuple[str, Path] | None,
         typer.Option("--join", metavar="KEY FILE", help=_JOIN, show_default=False),
     ] = None
-    system: Annotated[str | None, _column("--system", _SYSTEM)] = None
-    percent: Annotated[list[str] | None, _column("--percent", _PERCENT)] = None
+    system: Annotated[str | None, column("--system", _SYSTEM)] = None
+    percent: Annotated[list[str] | None, column("--percent", _PERCENT)] = None
     crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None
     positive: Annotated[str | None, named("--positive", "LABEL", _POSITIVE)] = None
     scorer: Annotated[
@@ -228,13 +241,13 @@ class ReadOptions:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was given, by the names that `abstain.read` knows."""
-        given = {name: getattr(self, name) for name in self.__slots__}
+        """The arguments of `abstain.read`."""
+        options = super().options
         if self.scale is not None:
-            given["scale"] = numbers(self.scale, "--scale")
+            options["scale"] = numbers(self.scale, "--scale")
         if self.percent == ["none"]:
-            given["percent"] = ()
-        return {name: value for name, value in given.items() if value is not None and value != []}
+            options["percent"] = ()
+        return options
 
     @property
     def files(self) -> list[Path]:
@@ -244,8 +257,8 @@ class ReadOptions:
         return [*(Path(name) for _, marked, name in rules if marked), *joined]
 
 
-@dataclass(frozen=True, slots=True)
-class MetricOptions:
+@dataclass(frozen=True)
+class MetricOptions(OptionGroup):
     """What is asked of the inputs, in the words of `abstain.evaluate`."""
 
     confidence: Annotated[list[str] | None, named("--confidence", "NAMES", _CONFIDENCE)] = None
@@ -278,18 +291,7 @@ class MetricOptions:
         return [Path(self.instrument)] if self.instrument else []
 
 
-class OptionGroup:
-    """A group of options that are passed on as arguments of the same names, except settings of the process."""
-
-    __slots__: tuple[str, ...] = ()
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments by name."""
-        return {name: getattr(self, name) for name in self.__slots__ if name not in ("threads", "digits")}
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineOptions(OptionGroup):
     """What reads large tables: the arguments of that name of `abstain.evaluate`."""
 
@@ -307,7 +309,7 @@ class EngineOptions(OptionGroup):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MatchOptions(OptionGroup):
     """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
 
@@ -317,7 +319,7 @@ class MatchOptions(OptionGroup):
     truth_may_differ: Annotated[bool, typer.Option("--truth-may-differ", help=_TRUTH_DIFFERS)] = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IntervalOptions(OptionGroup):
     """How items are judged: the arguments of that name of `abstain.evaluate`, `compare` and `gate`."""
 
@@ -347,12 +349,12 @@ _NoConfig = Annotated[
 
 
 def expand_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb with one option for every field of the dataclasses among its parameters.
+    """Return a verb with one option for every field of the option groups among its parameters.
 
-    Typer sees the options; the verb gets the dataclasses. Verbs with a configurable option also get --no-config.
+    Typer sees the options; the verb gets the groups. Verbs with a configurable option also get --no-config.
 
     >>> @dataclass
-    ... class ColumnOptions:
+    ... class ColumnOptions(OptionGroup):
     ...     column: str = "label"
     >>> @expand_option_groups
     ... def verb(path: str, columns: ColumnOptions) -> None:
@@ -366,15 +368,15 @@ def expand_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, tuple[type, list[str]]] = {}
     for parameter in _typed_parameters(verb):
         kind = parameter.annotation
-        if isinstance(kind, type) and is_dataclass(kind):
-            fields = _typed_parameters(kind)
-            groups[parameter.name] = (kind, [field.name for field in fields])
-            heading = getattr(kind, "heading", QUESTION)
+        if isinstance(kind, type) and issubclass(kind, OptionGroup):
+            parts = _typed_parameters(kind)
+            groups[parameter.name] = (kind, [part.name for part in parts])
+            heading = kind.heading
         else:
-            fields, heading = [parameter], QUESTION
-        for field in fields:
-            _set_heading(field, heading)
-        options += fields
+            parts, heading = [parameter], QUESTION
+        for part in parts:
+            _set_heading(part, heading)
+        options += parts
     if is_configurable(option.name for option in options):
         options.append(inspect.Parameter("no_config", _KEYWORD, annotation=_NoConfig, default=False))
 

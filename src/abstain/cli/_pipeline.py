@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain.cli._terminal import progress_bar, say
@@ -11,17 +12,8 @@ from abstain.errors import ArgumentError, DataError, at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
-    from abstain.cli._options import (
-        EngineOptions,
-        InputFile,
-        Inputs,
-        IntervalOptions,
-        MatchOptions,
-        MetricOptions,
-        ReadOptions,
-    )
+    from abstain.cli import _options as opt
     from abstain.evaluation import Result
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
@@ -33,31 +25,21 @@ if TYPE_CHECKING:
 
 
 def evaluate_inputs(
-    inputs: Inputs,
-    question: MetricOptions,
-    reading: ReadOptions,
-    matching: MatchOptions,
-    intervals: IntervalOptions,
-    engine: EngineOptions,
+    inputs: opt.Inputs,
+    question: opt.MetricOptions,
+    reading: opt.ReadOptions,
+    matching: opt.MatchOptions,
+    intervals: opt.IntervalOptions,
+    engine: opt.EngineOptions,
     *,
     quiet: bool,
     most: int | None = 2,
     selective: bool | None = None,
     all_columns: bool = False,
 ) -> Result:
-    """Read the inputs and evaluate them together.
+    """Read the inputs, at most `most` of them, and evaluate them together.
 
-    Args:
-        inputs: one input per system.
-        question: the requested confidences and metrics.
-        reading: how the inputs are read.
-        matching: how their items are matched.
-        intervals: how intervals are computed.
-        engine: what reads large tables.
-        quiet: True to print neither guesses nor a progress bar.
-        most: how many inputs the command takes. Default: two.
-        selective: as for `abstain.evaluate`.
-        all_columns: True to read columns that the question does not name.
+    With `all_columns`, columns are read that the question does not name. A quiet call prints neither guesses nor bars.
     """
     sources = inputs.sources
     if not sources or (most is not None and len(sources) > most):
@@ -97,7 +79,7 @@ def evaluate_systems(systems: Mapping[str, Any], *, quiet: bool, **options: Any)
     """Call `abstain.evaluate` with progress bars; if there was nothing to evaluate, that is an error."""
     from abstain.evaluation import evaluate  # noqa: PLC0415
 
-    with progress_bars(options["interval"], options["resamples"], wanted=not quiet) as progress:
+    with progress_bars(options["interval"], options.get("resamples"), wanted=not quiet) as progress:
         result = evaluate(systems, **options, progress=progress)
     for warning in result.warnings:
         if warning.code == "nothing_judged":
@@ -107,21 +89,16 @@ def evaluate_systems(systems: Mapping[str, Any], *, quiet: bool, **options: Any)
 
 
 def column_arguments(
-    sources: Mapping[str, InputFile],
-    reading: ReadOptions,
+    sources: Mapping[str, opt.InputFile],
+    reading: opt.ReadOptions,
     confidences: Confidences,
     metrics: Metrics,
     *,
     all_columns: bool = False,
 ) -> dict[str, Any]:
-    """Return how the inputs are read, as arguments of `abstain.evaluate`: only the needed columns of a table.
+    """Return how the inputs are read, as arguments of `abstain.evaluate`.
 
-    Args:
-        sources: the inputs by system.
-        reading: the reading options.
-        confidences: the requested confidences by system.
-        metrics: the requested metrics.
-        all_columns: True if columns are needed that neither confidences nor metrics name.
+    Only those columns of a table are read that confidences and metrics name, unless `all_columns` are needed.
     """
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.metrics.registry import select_metrics  # noqa: PLC0415
@@ -136,7 +113,7 @@ def column_arguments(
     return arguments
 
 
-def load_systems(sources: Mapping[str, InputFile], columns: Mapping[str, Any]) -> dict[str, Items]:
+def load_systems(sources: Mapping[str, opt.InputFile], columns: Mapping[str, Any]) -> dict[str, Items]:
     """Return the items of every system, for commands that need each row; `columns` as from `column_arguments`."""
     from abstain import readers  # noqa: PLC0415
 
@@ -153,23 +130,13 @@ def load_one_system(
     path: Path,
     mode: str | None,
     signals: str | None,
-    reading: ReadOptions,
+    reading: opt.ReadOptions,
     *,
     purpose: str,
     all_columns: bool = False,
     quiet: bool,
 ) -> Items:
-    """Return the items of an input that holds one system.
-
-    Args:
-        path: the input.
-        mode: which experiment of a run file.
-        signals: the confidences or signals that are needed. Default: those that `evaluate` takes.
-        reading: how the input is read.
-        purpose: what is made of the items, for the error if there are several systems.
-        all_columns: True to read every column of a table.
-        quiet: True to print nothing about guessed columns.
-    """
+    """Return the items of an input that holds one system; an error names the `purpose` of the items."""
     from abstain.cli._options import InputFile  # noqa: PLC0415
 
     sources, confidences = {path.stem: InputFile(path, mode)}, {path.stem: signals}
@@ -281,17 +248,16 @@ def announcements(
         columns = provenance["columns"]
         listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
         lines.append(f"{path}: a {FORMATS[provenance['format']].title}; guessed {listed}")
-    rules = {
-        "abstention_rule": ("abstention rule", "abstained"),
-        "failed_rule": ("rule for failed answers", "failed"),
-    }
-    for key, (words, outcome) in rules.items():
+    for key, words, outcome in (
+        ("abstention_rule", "abstention rule", "abstained"),
+        ("failed_rule", "rule for failed answers", "failed"),
+    ):
         counts = provenance.get(key)
         if counts:
-            numbers = [counts.get(state, 0) for state in ("abstained", "answered", "undetermined")]
-            states = (outcome, "answered", "undetermined")
-            listed = ", ".join(f"{number} {state}" for number, state in zip(numbers, states, strict=True))
-            lines.append(f"{path}: the {words} found {listed}")
+            lines.append(
+                f"{path}: the {words} found {counts.get('abstained', 0)} {outcome}, {counts.get('answered', 0)} "
+                f"answered, {counts.get('undetermined', 0)} undetermined"
+            )
     percent = provenance.get("percent")
     if percent:
         lines.append(
@@ -309,13 +275,7 @@ def announcements(
 
 
 def read_policy_argument(policy: Path, data: Path, swapped: str) -> Policy:
-    """Read the policy that a command takes next to its data.
-
-    Args:
-        policy: the argument that must be the policy.
-        data: the argument that must be the data.
-        swapped: the command with the two arguments exchanged.
-    """
+    """Read the policy that a command takes next to its data; `swapped` is the command with both exchanged."""
     from abstain import read_policy  # noqa: PLC0415
     from abstain.thresholds import is_policy_file  # noqa: PLC0415
 
@@ -330,13 +290,15 @@ def read_policy_argument(policy: Path, data: Path, swapped: str) -> Policy:
         ) from None
 
 
-def files_of(*named: Path | Inputs | MetricOptions | ReadOptions | IntervalOptions | None) -> list[Path]:
+def files_of(*sources: Path | opt.OptionGroup | None) -> list[Path]:
     """Return the files that a command reads: single paths, and those that groups of options name."""
     from abstain.readers import expand  # noqa: PLC0415
 
     files: list[Path] = []
-    for one in named:
-        for path in [] if one is None else getattr(one, "files", [one]):
+    for source in sources:
+        if source is None:
+            continue
+        for path in [source] if isinstance(source, Path) else source.files:
             try:
                 files += expand(path)
             except ArgumentError:  # the reader reports it

@@ -79,76 +79,66 @@ class OutputFile(NamedTuple):
 
 
 class Renderers(NamedTuple):
-    """Functions that give a result in each of its formats."""
+    """A result and the functions that render it; an HTML report is the same for every kind of result."""
 
-    results_json: Callable[[], bytes]
-    tables: Callable[[], Sequence[Table]]
-    print_summary: Callable[[], None]
-    page: Callable[[], str] = str
-    text: Callable[[], str] = str
+    result: Any
+    results_json: Callable[[Any], bytes]
+    tables: Callable[[Any], Sequence[Table]]
+    summary: Callable[..., Any]
 
     def render_file(self, form: str, path: Path) -> OutputFile:
         """Return the file at a path in a format."""
         if form == "json":
-            return OutputFile("artifact:", path, self.results_json())
+            return OutputFile("artifact:", path, self.results_json(self.result))
         if form == "html":
-            return OutputFile("report:", path, encode_text(self.page()))
-        if form == "text":
-            return OutputFile("summary:", path, encode_text(self.text()))
-        return OutputFile("table:", path, encode_text(self.render_tables(form)))
+            from abstain.report.html import report_html  # noqa: PLC0415
 
-    def render_tables(self, form: str) -> str:
-        """Return the tables in a format."""
+            page = report_html(self.result, command=command_line(sys.argv[1:]))
+            return OutputFile("report:", path, encode_text(page))
+        if form == "text":
+            return OutputFile("summary:", path, encode_text(self._summary_text()))
         from abstain.report.tables import render  # noqa: PLC0415
 
-        return render(self.tables(), form)
+        return OutputFile("table:", path, encode_text(render(self.tables(self.result), form)))
+
+    def _summary_text(self) -> str:
+        """Return the summary for a file, without colours and at a fixed width."""
+        from rich.console import Console  # noqa: PLC0415
+
+        from abstain.report.console import WIDTH  # noqa: PLC0415
+
+        console = Console(file=io.StringIO(), width=WIDTH, highlight=False, color_system=None)
+        with console.capture() as printed:
+            console.print(self.summary(self.result, width=WIDTH))
+        return printed.get()
 
 
-def renderers_of(result: Result) -> Renderers:
-    """Return the functions that render the result of an evaluation or comparison."""
+def renderers_of(result: Result, *, json_of_tables: bool = False) -> Renderers:
+    """Return how the result of an evaluation or comparison is rendered.
 
-    def results_json() -> bytes:
+    The results JSON of a comparison is its tables, which hold any number of systems.
+    """
+
+    def results_json(result: Result) -> bytes:
         from abstain.report.artifact import artifact, encode  # noqa: PLC0415
+        from abstain.report.tables import render  # noqa: PLC0415
 
+        if json_of_tables:
+            return encode_text(render(tables(result), "json"))
         return encode(artifact(result, datetime.now(UTC)))
 
-    def tables() -> Sequence[Table]:
-        from abstain.report.views import tables  # noqa: PLC0415
+    # The views import rich, which the results JSON does not need.
+    def tables(result: Result) -> Sequence[Table]:
+        from abstain.report import views  # noqa: PLC0415
 
-        return tables(result)
+        return views.tables(result)
 
-    def text() -> str:
-        from abstain.report.views import summary  # noqa: PLC0415
+    def summary(result: Result, width: int) -> Any:
+        from abstain.report import views  # noqa: PLC0415
 
-        return summary_text(summary, result)
+        return views.summary(result, width=width)
 
-    return Renderers(results_json, tables, lambda: print_result(result), lambda: report_page(result), text)
-
-
-def report_page(result: Any) -> str:
-    """Return the HTML report of a result."""
-    from abstain.report.html import report_html  # noqa: PLC0415
-
-    return report_html(result, command=command_line(sys.argv[1:]))
-
-
-def print_result(result: Result) -> None:
-    """Print the summary of a result."""
-    from abstain.report.views import summary  # noqa: PLC0415
-
-    show(summary, result)
-
-
-def summary_text(summary: Callable[..., Any], result: Any) -> str:
-    """Return a summary for a file, without colours and at a fixed width."""
-    from rich.console import Console  # noqa: PLC0415
-
-    from abstain.report.console import WIDTH  # noqa: PLC0415
-
-    console = Console(file=io.StringIO(), width=WIDTH, highlight=False, color_system=None)
-    with console.capture() as printed:
-        console.print(summary(result, width=WIDTH))
-    return printed.get()
+    return Renderers(result, results_json, tables, summary)
 
 
 def print_tables(form: str, tables: Callable[[], Sequence[Table]], print_summary: Callable[[], None]) -> None:
@@ -170,13 +160,16 @@ def publish(
     further: Sequence[OutputFile] = (),
 ) -> None:
     """Print a result and write its files; then print the paths of the files, or how to keep the result."""
+    result = renderers.result
     files = [] if output is None else [renderers.render_file(formats.written, output)]
     files += further
     paths_only = formats.quiet and bool(files)
     if formats.as_json:
-        say_json(renderers.results_json().decode())
+        say_json(renderers.results_json(result).decode())
     elif not paths_only:
-        print_tables(formats.printed, renderers.tables, renderers.print_summary)
+        print_tables(
+            formats.printed, lambda: renderers.tables(result), lambda: show(renderers.summary, result)
+        )
     write_files({file.path: file.content for file in files}, inputs=inputs)
     if formats.as_json or formats.printed != "text":
         return

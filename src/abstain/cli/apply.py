@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._options import Commands, expand_option_groups, named, output_to
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import files_of, read_policy_argument
 from abstain.cli._publishing import check_outputs
 from abstain.cli._terminal import say
@@ -26,18 +26,18 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def apply_command(
     *,
     policy: Annotated[Path, typer.Argument(metavar="POLICY", help="What `abstain threshold` wrote.")],
     source: Annotated[Path, typer.Argument(metavar="TABLE", help=_NEW, show_default=False)],
     output: Annotated[
-        Path | None, output_to("The same table with the decision; else it is counted alone.")
+        Path | None, opt.output_to("The same table with the decision; else it is counted alone.")
     ] = None,
     column: Annotated[str, typer.Option(metavar="NAME", help=_COLUMN)] = "decision",
-    abstained: Annotated[str | None, named("--abstained", "COLUMN", _ABSTAINED)] = None,
+    abstained: Annotated[str | None, opt.named("--abstained", "COLUMN", _ABSTAINED)] = None,
     calibration: Annotated[
-        list[Path] | None, named("--calibration", "FILE", "Artifact of a calibrated confidence.")
+        list[Path] | None, opt.named("--calibration", "FILE", "Artifact of a calibrated confidence.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings alone.")] = False,
 ) -> None:
@@ -64,4 +64,4 @@ def apply_command(
         say(f"decided: {output}")
 
 
-COMMANDS: Commands = {"apply": (apply_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"apply": (apply_command, EXAMPLES)}

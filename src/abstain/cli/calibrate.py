@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, ReadOptions, SummaryFormat, expand_option_groups, named, output_to
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import files_of, load_one_system
 from abstain.cli._publishing import Renderers, check_json_ending, check_outputs, choose_formats, publish
-from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, at
 
 if TYPE_CHECKING:
@@ -48,19 +48,21 @@ Examples:
       --confidence calibrated
 """
 
-Output = Annotated[Path, output_to("Where the artifact goes.")]
+Output = Annotated[Path, opt.output_to("Where the artifact goes.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
+@dataclass(frozen=True)
+class TrainingInput(opt.OptionGroup):
     """The input to learn from."""
 
     inputs: Annotated[
         list[Path] | None,
         typer.Argument(metavar="INPUT", help=_INPUT, show_default=False),
     ] = None
-    further_inputs: Annotated[list[Path] | None, named("--input", "FILE", "The same, as an option.")] = None
-    mode: Annotated[str | None, named("--mode", "MODE", _MODE)] = None
+    further_inputs: Annotated[list[Path] | None, opt.named("--input", "FILE", "The same, as an option.")] = (
+        None
+    )
+    mode: Annotated[str | None, opt.named("--mode", "MODE", _MODE)] = None
 
     @property
     def path(self) -> Path:
@@ -73,86 +75,83 @@ class Lesson:
         return paths[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Checking:
-    """How what was learned is checked, and what is printed of it."""
+@dataclass(frozen=True)
+class CheckOptions(opt.OptionGroup):
+    """How the calibrator is checked, and what is printed."""
 
     folds: Annotated[int, typer.Option(metavar="N", help=_FOLDS)] = 5
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same folds.")] = 42
     as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout as well; no summary.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the artifact's path alone.")] = False
-    table_format: SummaryFormat = None
+    table_format: opt.SummaryFormat = None
 
 
-@expand_option_groups
-def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, reading: ReadOptions) -> None:
+@opt.expand_option_groups
+def verbalized_command(
+    *, output: Output, training: TrainingInput, checking: CheckOptions, reading: opt.ReadOptions
+) -> None:
     """Fit the temperature of a confidence stated as 1 to 5."""
+    from abstain.calibrators import fit_verbalized  # noqa: PLC0415
 
-    def fit(items: Items) -> Calibration:
-        from abstain.calibrators import fit_verbalized  # noqa: PLC0415
-
-        return fit_verbalized(items, folds=checking.folds, seed=checking.seed)
-
-    _calibrate(fit, lesson, "verbalized_confidence", reading, output, checking)
+    fit = partial(fit_verbalized, folds=checking.folds, seed=checking.seed)
+    _calibrate(fit, training, "verbalized_confidence", reading, output, checking)
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def train_command(
     *,
     output: Output,
-    method: Annotated[str, named("--method", "NAME", _METHOD)],
-    features: Annotated[str | None, named("--features", "NAMES", _FEATURES)] = None,
-    confidence: Annotated[str | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
-    lesson: Lesson,
+    method: Annotated[str, opt.named("--method", "NAME", _METHOD)],
+    features: Annotated[str | None, opt.named("--features", "NAMES", _FEATURES)] = None,
+    confidence: Annotated[str | None, opt.named("--confidence", "NAME", _CONFIDENCE)] = None,
+    training: TrainingInput,
     target: Annotated[
         str, typer.Option(metavar="NAME", help="What to predict: correctness, near_correct or loss.")
     ] = "correctness",
-    checking: Checking,
-    reading: ReadOptions,
+    checking: CheckOptions,
+    reading: opt.ReadOptions,
 ) -> None:
     """Train a calibrator on signals of the answered items."""
     if features is not None and confidence is not None:
         raise ArgumentError("--confidence names the one feature to learn from; leave it or --features out")
+    from abstain.calibrators import train  # noqa: PLC0415
+
     names = features or confidence
-
-    def fit(items: Items) -> Calibration:
-        from abstain.calibrators import train  # noqa: PLC0415
-
-        folds, seed = checking.folds, checking.seed
-        return train(items, method=method, features=names, target=target, folds=folds, seed=seed)
-
-    _calibrate(fit, lesson, names, reading, output, checking)
+    folds, seed = checking.folds, checking.seed
+    fit = partial(train, method=method, features=names, target=target, folds=folds, seed=seed)
+    _calibrate(fit, training, names, reading, output, checking)
 
 
 def _calibrate(
     fit: Callable[[Items], Calibration],
-    lesson: Lesson,
+    training: TrainingInput,
     signals: str | None,
-    reading: ReadOptions,
+    reading: opt.ReadOptions,
     output: Path,
-    checking: Checking,
+    checking: CheckOptions,
 ) -> None:
     from abstain.report.calibration import calibration_summary, calibration_table  # noqa: PLC0415
 
     formats = choose_formats(checking.table_format, None, as_json=checking.as_json, quiet=checking.quiet)
     check_json_ending(output, "a calibration")
-    path = lesson.path
+    path = training.path
     files = files_of(path, reading)
     check_outputs(output, inputs=files)
     quiet = checking.as_json or checking.quiet
-    items = load_one_system(path, lesson.mode, signals, reading, purpose="a calibration", quiet=quiet)
+    items = load_one_system(path, training.mode, signals, reading, purpose="a calibration", quiet=quiet)
     with at(path):
         calibration = fit(items)
     renderers = Renderers(
-        calibration.to_json,
-        lambda: [calibration_table(calibration)],
-        lambda: show(calibration_summary, calibration),
+        calibration,
+        type(calibration).to_json,
+        lambda calibration: [calibration_table(calibration)],
+        calibration_summary,
     )
     publish(formats, renderers, output, inputs=files)
 
 
 HELP = "Turn raw confidence into a probability of being right."
-COMMANDS: Commands = {
+COMMANDS: opt.Commands = {
     "verbalized": (verbalized_command, VERBALIZED_EXAMPLES),
     "train": (train_command, TRAIN_EXAMPLES),
 }

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import (
-    Commands,
-    EngineOptions,
-    ReadOptions,
-    SummaryFormat,
-    expand_option_groups,
-    named,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import announcements, reading_bar
 from abstain.cli._publishing import choose_formats, print_tables
 from abstain.cli._terminal import say_json, show
@@ -35,18 +28,18 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def check_command(
     *,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],
-    mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")] = None,
+    mode: Annotated[str | None, opt.named("--mode", "MODE", "Which experiment of a run file.")] = None,
     confidence: Annotated[
-        str | None, named("--confidence", "COLUMN", "The column of the confidence.")
+        str | None, opt.named("--confidence", "COLUMN", "The column of the confidence.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
-    table_format: SummaryFormat = None,
-    reading: ReadOptions,
-    engine: EngineOptions,
+    table_format: opt.SummaryFormat = None,
+    reading: opt.ReadOptions,
+    engine: opt.EngineOptions,
 ) -> None:
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
@@ -103,4 +96,4 @@ def _document(found: SourceCheck) -> dict[str, Any]:
     }
 
 
-COMMANDS: Commands = {"check": (check_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"check": (check_command, EXAMPLES)}

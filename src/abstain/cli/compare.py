@@ -7,24 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import (
-    AsJson,
-    Commands,
-    EngineOptions,
-    Inputs,
-    IntervalOptions,
-    MatchOptions,
-    Quiet,
-    ReadOptions,
-    Simultaneous,
-    SummaryFormat,
-    expand_option_groups,
-    named,
-    one_each,
-    output_to,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import announcer, column_arguments, files_of, progress_bars
-from abstain.cli._publishing import check_outputs, choose_formats, encode_text, publish, renderers_of
+from abstain.cli._publishing import check_outputs, choose_formats, publish, renderers_of
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -58,25 +43,25 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def compare_command(
     *,
-    inputs: Inputs,
+    inputs: opt.Inputs,
     metrics: Annotated[
         str | None, typer.Option("--metric", "-m", metavar="NAMES", help=_METRIC, show_default=False)
     ] = None,
-    confidence: Annotated[list[str] | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
-    reference: Annotated[str | None, named("--reference", "SYSTEM", _REFERENCE)] = None,
-    margin: Annotated[float | None, named("--margin", "X", _MARGIN)] = None,
-    simultaneous: Simultaneous = False,
-    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
-    as_json: AsJson = False,
-    table_format: SummaryFormat = None,
-    quiet: Quiet = False,
-    intervals: IntervalOptions,
-    matching: MatchOptions,
-    reading: ReadOptions,
-    engine: EngineOptions,
+    confidence: Annotated[list[str] | None, opt.named("--confidence", "NAME", _CONFIDENCE)] = None,
+    reference: Annotated[str | None, opt.named("--reference", "SYSTEM", _REFERENCE)] = None,
+    margin: Annotated[float | None, opt.named("--margin", "X", _MARGIN)] = None,
+    simultaneous: opt.Simultaneous = False,
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
+    as_json: opt.AsJson = False,
+    table_format: opt.SummaryFormat = None,
+    quiet: opt.Quiet = False,
+    intervals: opt.IntervalOptions,
+    matching: opt.MatchOptions,
+    reading: opt.ReadOptions,
+    engine: opt.EngineOptions,
 ) -> None:
     """Compare systems on the same items: the conclusion, every difference with its interval, and ranks."""
     from abstain import compare  # noqa: PLC0415
@@ -92,7 +77,7 @@ def compare_command(
     if len(sources) == 1:
         engine.refuse("the systems of one table are told apart row by row")
         engine_options["engine"] = "numpy"
-    each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
+    each = dict(zip(sources, opt.one_each(confidence or [], len(sources), "--confidence"), strict=True))
     announce = announcer(each, quiet=quiet)
 
     def check_systems(systems: Mapping[str, Items]) -> None:
@@ -118,10 +103,7 @@ def compare_command(
             progress=progress,
             on_read=check_systems,
         )
-    renderers = renderers_of(result)
-    # The results JSON of a comparison is its tables, which hold any number of systems.
-    renderers = renderers._replace(results_json=lambda: encode_text(renderers.render_tables("json")))
-    publish(formats, renderers, output, inputs=files)
+    publish(formats, renderers_of(result, json_of_tables=True), output, inputs=files)
 
 
 def _one_or_each(confidences: Mapping[str, str | None]) -> str | dict[str, str] | None:
@@ -132,4 +114,4 @@ def _one_or_each(confidences: Mapping[str, str | None]) -> str | dict[str, str] 
     return {name: confidence for name, confidence in confidences.items() if confidence}
 
 
-COMMANDS: Commands = {"compare": (compare_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"compare": (compare_command, EXAMPLES)}

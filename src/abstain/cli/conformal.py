@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from abstain._row_names import row_name, rows_named_by
-from abstain.cli._options import (
-    CROSSED,
-    AsJson,
-    Commands,
-    Digits,
-    Interval,
-    Level,
-    OptionGroup,
-    Quiet,
-    Resamples,
-    Seed,
-    SummaryFormat,
-    Threads,
-    expand_option_groups,
-    listed,
-    named,
-    output_to,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import files_of, resampling_bar
 from abstain.cli._program import DATA, OUTPUT
-from abstain.cli._publishing import (
-    OutputFile,
-    Renderers,
-    check_outputs,
-    choose_formats,
-    file_name,
-    publish,
-    report_page,
-    summary_text,
-)
-from abstain.cli._terminal import show
+from abstain.cli._publishing import OutputFile, Renderers, check_outputs, choose_formats, file_name, publish
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -80,68 +52,72 @@ Examples:
 """
 
 Source = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE, show_default=False)]
-Truth = Annotated[str, named("--truth", "COLUMN", "What is right.")]
-Claims = Annotated[list[float], named("--claim", "P", _CLAIM)]
+Truth = Annotated[str, opt.named("--truth", "COLUMN", "What is right.")]
+Claims = Annotated[list[float], opt.named("--claim", "P", _CLAIM)]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnOptions:
+@dataclass(frozen=True)
+class ColumnOptions(opt.OptionGroup):
     """The columns that intervals and sets have in common."""
 
     heading: ClassVar[str] = DATA
     cluster: Annotated[
-        str | None, named("--cluster", "COLUMN", "What belongs together, such as a patient.")
+        str | None, opt.named("--cluster", "COLUMN", "What belongs together, such as a patient.")
     ] = None
     by: Annotated[
-        list[str] | None, named("--by", "COLUMNS", "Coverage within each group; separated by commas.")
+        list[str] | None, opt.named("--by", "COLUMNS", "Coverage within each group; separated by commas.")
     ] = None
     features: Annotated[
         list[str] | None,
-        named("--feature", "COLUMN", "Coverage by a number, and the worst slab of all."),
+        opt.named("--feature", "COLUMN", "Coverage by a number, and the worst slab of all."),
     ] = None
-    weight: Annotated[str | None, named("--weight", "COLUMN", "How often each row counts.")] = None
+    weight: Annotated[str | None, opt.named("--weight", "COLUMN", "How often each row counts.")] = None
 
     def read(self, table: SourceTable) -> dict[str, Any]:
-        """Return what the columns hold, as arguments of a judgement."""
+        """Return the content of the columns, as arguments of `evaluate_intervals` and `evaluate_sets`."""
         return {
             "cluster": None if self.cluster is None else table.labels(self.cluster),
-            "groups": {name: table.labels(name) for name in listed(self.by)},
+            "groups": {name: table.labels(name) for name in opt.listed(self.by)},
             "features": {name: table.numbers(name) for name in self.features or []},
             "sample_weight": None if self.weight is None else table.numbers(self.weight),
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Measuring(OptionGroup):
-    """How coverage is judged: arguments of `abstain.evaluate_intervals` and `abstain.evaluate_sets`."""
+@dataclass(frozen=True)
+class CoverageOptions(opt.OptionGroup):
+    """How coverage is evaluated: arguments of `abstain.evaluate_intervals` and `abstain.evaluate_sets`."""
 
     margin: Annotated[
         float, typer.Option(metavar="X", help="Distance from the claim that does not matter to the verdict.")
     ] = 0.0
-    interval: Interval = "jackknife"
-    resamples: Resamples = None
-    seed: Seed = 42
-    level: Level = 0.95
-    threads: Threads = None
-    digits: Digits = None
+    interval: opt.Interval = "jackknife"
+    resamples: opt.Resamples = None
+    seed: opt.Seed = 42
+    level: opt.Level = 0.95
+    threads: opt.Threads = None
+    digits: opt.Digits = None
+
+    def progress_bar(self, formats: OutputFormats) -> AbstractContextManager[Callable[[int], None] | None]:
+        """Return the progress bar of the resamples."""
+        return resampling_bar(self.interval, self.resamples, wanted=not (formats.quiet or formats.as_json))
 
 
-@dataclass(frozen=True, slots=True)
-class Publishing:
+@dataclass(frozen=True)
+class OutputOptions(opt.OptionGroup):
     """What is written and printed."""
 
     heading: ClassVar[str] = OUTPUT
-    output: Annotated[Path | None, output_to(_OUTPUT)] = None
-    charts: Annotated[Path | None, named("--charts", "DIR", "Write charts there.")] = None
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None
+    charts: Annotated[Path | None, opt.named("--charts", "DIR", "Write charts there.")] = None
     chart_format: Annotated[
         str, typer.Option("--chart-format", metavar="NAME", help="svg, png, pdf, html or json.")
     ] = "svg"
-    as_json: AsJson = False
-    quiet: Quiet = False
-    table_format: SummaryFormat = None
+    as_json: opt.AsJson = False
+    quiet: opt.Quiet = False
+    table_format: opt.SummaryFormat = None
 
     def check(self, inputs: Sequence[Path]) -> OutputFormats:
-        """Return what is printed; find out before the work whether its results can be put where they should go."""
+        """Return the formats; raise before the work starts if an output cannot be written."""
         from abstain import _outputs, _validate  # noqa: PLC0415
         from abstain.report import CHART_FORMATS  # noqa: PLC0415
 
@@ -153,20 +129,20 @@ class Publishing:
         return formats
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def intervals_command(
     *,
     table: Source,
     truth: Truth,
-    low: Annotated[list[str], named("--low", "COLUMN", "Lower bound; once per claim.")],
-    high: Annotated[list[str], named("--high", "COLUMN", "Upper bound; once per claim.")],
+    low: Annotated[list[str], opt.named("--low", "COLUMN", "Lower bound; once per claim.")],
+    high: Annotated[list[str], opt.named("--high", "COLUMN", "Upper bound; once per claim.")],
     claims: Claims,
     columns: ColumnOptions,
     bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
     eta: Annotated[float, typer.Option(metavar="X", help=_ETA)] = 30.0,
-    crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None,
-    measuring: Measuring,
-    publishing: Publishing,
+    crossed: Annotated[str | None, opt.named("--crossed", "HOW", opt.CROSSED)] = None,
+    coverage: CoverageOptions,
+    outputs: OutputOptions,
 ) -> None:
     """Judge prediction intervals: does coverage hold, where does it fail, how certain is that?"""
     if not len(low) == len(high) == len(claims):
@@ -174,45 +150,47 @@ def intervals_command(
             f"give --low, --high and --claim equally often, got {len(low)}, {len(high)} and {len(claims)}"
         )
     files = files_of(table)
-    formats = publishing.check(files)
+    formats = outputs.check(files)
     import numpy as np  # noqa: PLC0415
 
     from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
     from abstain.readers import open_table  # noqa: PLC0415
 
     source = open_table(table)
-    with rows_named_by(source.paths):
+    with rows_named_by(source.paths), coverage.progress_bar(formats) as progress:
         truths = source.numbers(truth)
-        pairs = [source.bounds(lower, upper, truths, crossed) for lower, upper in zip(low, high, strict=True)]
-        judge = partial(
-            evaluate_intervals,
+        bounds = [
+            source.bounds(lower, upper, truths, crossed) for lower, upper in zip(low, high, strict=True)
+        ]
+        result = evaluate_intervals(
             truths,
-            np.stack(pairs, axis=2),
+            np.stack(bounds, axis=2),
             claim=claims,
             bins=bins,
             eta=eta,
-            **measuring.options,
+            progress=progress,
+            **columns.read(source),
+            **coverage.options,
         )
-        own: dict[str, str | list[str] | None] = {"truth": truth, "low": low, "high": high}
-        result = _judged(source, own, columns, judge, measuring, formats)
-    _publish(result, publishing, formats, files)
+    result = _with_provenance(result, source, columns, {"truth": truth, "low": low, "high": high})
+    _publish(result, outputs, formats, files)
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def sets_command(
     *,
     table: Source,
     truth: Truth,
     claims: Claims,
-    sets: Annotated[list[str] | None, named("--set", "COLUMN", _SET)] = None,
-    members: Annotated[str | None, named("--members", "COLUMNS", _MEMBERS)] = None,
+    sets: Annotated[list[str] | None, opt.named("--set", "COLUMN", _SET)] = None,
+    members: Annotated[str | None, opt.named("--members", "COLUMNS", _MEMBERS)] = None,
     classes: Annotated[
-        str | None, named("--classes", "LABELS", "All labels there are; else those that occur.")
+        str | None, opt.named("--classes", "LABELS", "All labels there are; else those that occur.")
     ] = None,
     columns: ColumnOptions,
-    bins: Annotated[int | None, named("--bins", "N", "Groups of set sizes; else one per size.")] = None,
-    measuring: Measuring,
-    publishing: Publishing,
+    bins: Annotated[int | None, opt.named("--bins", "N", "Groups of set sizes; else one per size.")] = None,
+    coverage: CoverageOptions,
+    outputs: OutputOptions,
 ) -> None:
     """Judge prediction sets: does coverage hold, where does it fail, how certain is that?"""
     if bool(sets) == bool(members):
@@ -222,84 +200,70 @@ def sets_command(
     if len(sets or [members]) != len(claims):
         raise ArgumentError(f"give one --claim per set, got {len(claims)} for {len(sets or [members])}")
     files = files_of(table)
-    formats = publishing.check(files)
+    formats = outputs.check(files)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
     from abstain.readers import open_table  # noqa: PLC0415
 
     source = open_table(table)
-    with rows_named_by(source.paths):
+    with rows_named_by(source.paths), coverage.progress_bar(formats) as progress:
         if members:
             names = [name.strip() for name in members.split(",") if name.strip()]
-            labels, table_of_sets = _from_members(source, truth, names)
+            truths, table_of_sets = _from_members(source, truth, names)
         else:
-            names, labels, table_of_sets = _from_lists(source, truth, sets or [], classes)
-        judge = partial(
-            evaluate_sets, labels, table_of_sets, claim=claims, labels=names, bins=bins, **measuring.options
+            names, truths, table_of_sets = _from_lists(source, truth, sets or [], classes)
+        result = evaluate_sets(
+            truths,
+            table_of_sets,
+            claim=claims,
+            labels=names,
+            bins=bins,
+            progress=progress,
+            **columns.read(source),
+            **coverage.options,
         )
-        own = {"truth": truth, "set": sets, "members": names if members else None}
-        result = _judged(source, own, columns, judge, measuring, formats)
-    _publish(result, publishing, formats, files)
+    own = {"truth": truth, "set": sets, "members": names if members else None}
+    _publish(_with_provenance(result, source, columns, own), outputs, formats, files)
 
 
-def _judged(
-    source: SourceTable,
-    own: Mapping[str, str | list[str] | None],
-    columns: ColumnOptions,
-    judge: Callable[..., CoverageResult],
-    measuring: Measuring,
-    formats: OutputFormats,
+def _with_provenance(
+    result: CoverageResult, source: SourceTable, columns: ColumnOptions, own: Mapping[str, Any]
 ) -> CoverageResult:
-    """Run a judgement under a progress bar and note where its rows came from."""
-    shared = columns.read(source)
-    watched = not (formats.quiet or formats.as_json)
-    with resampling_bar(measuring.interval, measuring.resamples, wanted=watched) as progress:
-        result = judge(**shared, progress=progress)
-    named_columns = {**own, "cluster": columns.cluster, "by": listed(columns.by), "weight": columns.weight}
-    named_columns["feature"] = columns.features
-    read = {role: column for role, column in named_columns.items() if column}
+    """Return the result with the file and the columns that were read; `own` are those of the command."""
+    shared = {"cluster": columns.cluster, "by": opt.listed(columns.by), "weight": columns.weight}
+    used = {**own, **shared, "feature": columns.features}
+    read = {role: column for role, column in used.items() if column}
     return replace(result, provenance={"path": source.label, "sha256": source.sha256(), "columns": read})
 
 
 def _publish(
-    result: CoverageResult, publishing: Publishing, formats: OutputFormats, inputs: Sequence[Path]
+    result: CoverageResult, outputs: OutputOptions, formats: OutputFormats, inputs: Sequence[Path]
 ) -> None:
-    """Write the artifact and the charts, and print what was asked for."""
+    """Print the result and write its file and its charts."""
     from abstain import _outputs  # noqa: PLC0415
-
-    with contextlib.nullcontext() if publishing.charts is None else _outputs.new_folder(publishing.charts):
-        charts = _charts(result, publishing)
-        publish(formats, _renderers(result), publishing.output, further=charts, inputs=inputs)
-
-
-def _renderers(result: CoverageResult) -> Renderers:
-    def results_json() -> bytes:
-        from abstain.report.artifact import encode  # noqa: PLC0415
-        from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
-
-        return encode(conformal_artifact(result, datetime.now(UTC)))
-
+    from abstain.report.artifact import encode  # noqa: PLC0415
+    from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
     from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415
 
-    return Renderers(
-        results_json,
-        lambda: coverage_tables(result),
-        lambda: show(coverage_summary, result),
-        lambda: report_page(result),
-        lambda: summary_text(coverage_summary, result),
+    renderers = Renderers(
+        result,
+        lambda result: encode(conformal_artifact(result, datetime.now(UTC))),
+        coverage_tables,
+        coverage_summary,
     )
+    if outputs.charts is None:
+        publish(formats, renderers, outputs.output, inputs=inputs)
+        return
+    with _outputs.new_folder(outputs.charts):
+        charts = _charts(result, outputs.charts, outputs.chart_format)
+        publish(formats, renderers, outputs.output, further=charts, inputs=inputs)
 
 
-def _charts(result: CoverageResult, publishing: Publishing) -> list[OutputFile]:
-    if publishing.charts is None:
-        return []
+def _charts(result: CoverageResult, folder: Path, form: str) -> list[OutputFile]:
     from abstain.report.charts import chart_content  # noqa: PLC0415
     from abstain.report.charts.intervals import charts  # noqa: PLC0415
 
-    form = publishing.chart_format
     return [
-        OutputFile(
-            "chart:", publishing.charts / f"{file_name(name)}.{form}", chart_content(chart, f".{form}")
-        )
+        OutputFile("chart:", folder / f"{file_name(name)}.{form}", chart_content(chart, f".{form}"))
         for name, chart in charts(result).items()
     ]
 
@@ -346,7 +310,7 @@ def _indices(source: SourceTable, truth: str, given: NDArray[Any], names: list[s
     return found
 
 
-COMMANDS: Commands = {
+COMMANDS: opt.Commands = {
     "intervals": (intervals_command, INTERVALS_EXAMPLES),
     "sets": (sets_command, SETS_EXAMPLES),
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._terminal import say
+from abstain.cli._terminal import say, show
 
 if TYPE_CHECKING:
     from abstain.cli._options import Commands
@@ -52,8 +52,9 @@ def demo_command(
 def _run_demo(directory: Path, resamples: int) -> Path:
     """Train and judge the classifiers, write both files, and return where the report is."""
     from abstain.cli._pipeline import evaluate_systems  # noqa: PLC0415
-    from abstain.cli._publishing import check_outputs, encode_text, print_result, write_files  # noqa: PLC0415
+    from abstain.cli._publishing import check_outputs, encode_text, write_files  # noqa: PLC0415
     from abstain.readers.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT  # noqa: PLC0415
+    from abstain.report.views import summary  # noqa: PLC0415
 
     run, report = directory / RUN_NAME, directory / REPORT_NAME
     check_outputs(run, report, inputs=[])
@@ -71,9 +72,9 @@ def _run_demo(directory: Path, resamples: int) -> Path:
     }
     compared = evaluate_systems(systems, **options, quiet=False)
     page = _page(compared, report, run)
-    print_result(evaluate_systems({CAREFUL: systems[CAREFUL]}, **options, quiet=False))
+    show(summary, evaluate_systems({CAREFUL: systems[CAREFUL]}, **options, quiet=False))
     say("\n" + "-" * 80 + "\n")
-    print_result(compared)
+    show(summary, compared)
     write_files({run: content, report: encode_text(page)}, inputs=[])
     say(
         f"\nThe run is in {run}. Try next:\n\n"

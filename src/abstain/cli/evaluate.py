@@ -5,20 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from abstain.cli._options import (
-    AsJson,
-    Commands,
-    EngineOptions,
-    Inputs,
-    IntervalOptions,
-    MatchOptions,
-    MetricOptions,
-    Quiet,
-    ReadOptions,
-    SummaryFormat,
-    expand_option_groups,
-    output_to,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, choose_formats, publish, renderers_of
 
@@ -39,19 +26,19 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def evaluate_command(
     *,
-    inputs: Inputs,
-    question: MetricOptions,
-    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
-    as_json: AsJson = False,
-    table_format: SummaryFormat = None,
-    quiet: Quiet = False,
-    intervals: IntervalOptions,
-    matching: MatchOptions,
-    reading: ReadOptions,
-    engine: EngineOptions,
+    inputs: opt.Inputs,
+    question: opt.MetricOptions,
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
+    as_json: opt.AsJson = False,
+    table_format: opt.SummaryFormat = None,
+    quiet: opt.Quiet = False,
+    intervals: opt.IntervalOptions,
+    matching: opt.MatchOptions,
+    reading: opt.ReadOptions,
+    engine: opt.EngineOptions,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
     formats = choose_formats(table_format, output, as_json=as_json, quiet=quiet)
@@ -61,4 +48,4 @@ def evaluate_command(
     publish(formats, renderers_of(result), output, inputs=files)
 
 
-COMMANDS: Commands = {"evaluate": (evaluate_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"evaluate": (evaluate_command, EXAMPLES)}

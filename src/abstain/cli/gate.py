@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import (
-    AsJson,
-    Commands,
-    EngineOptions,
-    InputFile,
-    IntervalOptions,
-    MatchOptions,
-    ReadOptions,
-    TableFormat,
-    expand_option_groups,
-    named,
-    output_to,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import announcer, column_arguments, files_of, progress_bars
 from abstain.cli._program import OUTPUT
 from abstain.cli._publishing import check_outputs, encode_text, write_files
@@ -59,32 +47,34 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def gate_command(
     *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
-    fail_if: Annotated[list[str] | None, named("--fail-if", "CONDITION", _FAIL_IF)] = None,
-    policy: Annotated[Path | None, named("--policy", "FILE", _POLICY)] = None,
-    baseline: Annotated[Path | None, named("--baseline", "FILE", _BASELINE)] = None,
-    inconclusive: Annotated[str | None, named("--inconclusive", "VERDICT", _INCONCLUSIVE)] = None,
-    junit: Annotated[Path | None, named("--junit", "FILE", "Write JUnit XML here.")] = None,
-    markdown: Annotated[Path | None, named("--markdown", "FILE", "Write a Markdown summary here.")] = None,
-    github: Annotated[bool, typer.Option("--github", help=_GITHUB, rich_help_panel=OUTPUT)] = False,
-    mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of the run.")] = None,
-    baseline_mode: Annotated[
-        str | None, named("--baseline-mode", "MODE", "Which experiment of the baseline; else --mode.")
+    fail_if: Annotated[list[str] | None, opt.named("--fail-if", "CONDITION", _FAIL_IF)] = None,
+    policy: Annotated[Path | None, opt.named("--policy", "FILE", _POLICY)] = None,
+    baseline: Annotated[Path | None, opt.named("--baseline", "FILE", _BASELINE)] = None,
+    inconclusive: Annotated[str | None, opt.named("--inconclusive", "VERDICT", _INCONCLUSIVE)] = None,
+    junit: Annotated[Path | None, opt.named("--junit", "FILE", "Write JUnit XML here.")] = None,
+    markdown: Annotated[
+        Path | None, opt.named("--markdown", "FILE", "Write a Markdown summary here.")
     ] = None,
-    confidence: Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")] = None,
-    output: Annotated[Path | None, output_to("Where the table goes; else to stdout.")] = None,
-    table_format: TableFormat = None,
-    as_json: AsJson = False,
+    github: Annotated[bool, typer.Option("--github", help=_GITHUB, rich_help_panel=OUTPUT)] = False,
+    mode: Annotated[str | None, opt.named("--mode", "MODE", "Which experiment of the run.")] = None,
+    baseline_mode: Annotated[
+        str | None, opt.named("--baseline-mode", "MODE", "Which experiment of the baseline; else --mode.")
+    ] = None,
+    confidence: Annotated[str | None, opt.named("--confidence", "NAME", "What ranks the answers.")] = None,
+    output: Annotated[Path | None, opt.output_to("Where the table goes; else to stdout.")] = None,
+    table_format: opt.TableFormat = None,
+    as_json: opt.AsJson = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
     ] = False,
-    intervals: IntervalOptions,
-    matching: MatchOptions,
-    reading: ReadOptions,
-    engine: EngineOptions,
+    intervals: opt.IntervalOptions,
+    matching: opt.MatchOptions,
+    reading: opt.ReadOptions,
+    engine: opt.EngineOptions,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
     from abstain import _validate, gate  # noqa: PLC0415
@@ -110,9 +100,9 @@ def gate_command(
     job = _job_summary() if github else None
     check_outputs(output, junit, markdown, inputs=files)
     chosen = None if policy is None else _promised(policy, confidence)
-    sources = {"new": InputFile(run, mode)}
+    sources = {"new": opt.InputFile(run, mode)}
     if baseline is not None:
-        sources["baseline"] = InputFile(baseline, baseline_mode or mode)
+        sources["baseline"] = opt.InputFile(baseline, baseline_mode or mode)
     confidences = dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name)
     columns = column_arguments(
         sources,
@@ -196,4 +186,4 @@ def _job_summary() -> Path | None:
     return Path(place) if place else None
 
 
-COMMANDS: Commands = {"gate": (gate_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"gate": (gate_command, EXAMPLES)}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, SummaryFormat, expand_option_groups
+from abstain.cli import _options as opt
 from abstain.cli._publishing import choose_formats, print_tables
 from abstain.cli._terminal import say, say_json, show
 
@@ -24,7 +24,7 @@ Examples:
 _NAME = "Metrics or bundles to say all about."
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def metrics_command(
     *,
     names: Annotated[
@@ -32,7 +32,7 @@ def metrics_command(
         typer.Argument(metavar="NAME", help=_NAME, show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The registry as JSON.")] = False,
-    table_format: SummaryFormat = None,
+    table_format: opt.SummaryFormat = None,
 ) -> None:
     """List the metrics: what each is, what it needs, and which way is better.
 
@@ -101,4 +101,4 @@ def _described(metric: MetricSpecification) -> str:
     return "\n".join([*lines, f"  definition: {metric.definition}"])
 
 
-COMMANDS: Commands = {"metrics": (metrics_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"metrics": (metrics_command, EXAMPLES)}

@@ -7,19 +7,7 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._options import (
-    Commands,
-    EngineOptions,
-    Inputs,
-    IntervalOptions,
-    MatchOptions,
-    MetricOptions,
-    Quiet,
-    ReadOptions,
-    expand_option_groups,
-    named,
-    output_to,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, write_files
 from abstain.cli._terminal import say
@@ -41,22 +29,22 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def plot_command(
     *,
-    inputs: Inputs,
-    question: MetricOptions,
-    output: Annotated[Path, output_to(_OUTPUT)],
-    chart: Annotated[str | None, named("--chart", "NAME", _CHART)] = None,
-    of: Annotated[str | None, named("--of", "NAME", _OF)] = None,
-    of_system: Annotated[str | None, named("--of-system", "NAME", _SYSTEM)] = None,
+    inputs: opt.Inputs,
+    question: opt.MetricOptions,
+    output: Annotated[Path, opt.output_to(_OUTPUT)],
+    chart: Annotated[str | None, opt.named("--chart", "NAME", _CHART)] = None,
+    of: Annotated[str | None, opt.named("--of", "NAME", _OF)] = None,
+    of_system: Annotated[str | None, opt.named("--of-system", "NAME", _SYSTEM)] = None,
     risk: Annotated[str, typer.Option(metavar="NAME", help="selective or generalized.")] = "selective",
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
-    quiet: Quiet = False,
-    intervals: IntervalOptions,
-    matching: MatchOptions,
-    reading: ReadOptions,
-    engine: EngineOptions,
+    quiet: opt.Quiet = False,
+    intervals: opt.IntervalOptions,
+    matching: opt.MatchOptions,
+    reading: opt.ReadOptions,
+    engine: opt.EngineOptions,
 ) -> None:
     """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
     from abstain.report.charts import chart_content, chart_format, draw  # noqa: PLC0415
@@ -72,4 +60,4 @@ def plot_command(
     say(output if quiet else f"figure: {output}")
 
 
-COMMANDS: Commands = {"plot": (plot_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"plot": (plot_command, EXAMPLES)}

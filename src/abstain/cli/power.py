@@ -8,15 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from abstain.cli._options import (
-    Commands,
-    EngineOptions,
-    Inputs,
-    MatchOptions,
-    ReadOptions,
-    expand_option_groups,
-    named,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import announcer, column_arguments, reading_bar
 from abstain.cli._terminal import say, say_json
 
@@ -29,10 +21,10 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def power_command(
     *,
-    inputs: Inputs,
+    inputs: opt.Inputs,
     metric: Annotated[
         str,
         typer.Option("--metric", "-m", metavar="NAME", help="By which metric; `abstain metrics` lists them."),
@@ -45,16 +37,16 @@ def power_command(
     correlation: Annotated[
         float, typer.Option(metavar="R", help="How far two systems agree, for a pilot of one.")
     ] = 0.5,
-    confidence: Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")] = None,
-    loss: Annotated[str | None, named("--loss", "NAME", "abs, abs_norm or zero_one.")] = None,
+    confidence: Annotated[str | None, opt.named("--confidence", "NAME", "What ranks the answers.")] = None,
+    loss: Annotated[str | None, opt.named("--loss", "NAME", "abs, abs_norm or zero_one.")] = None,
     se: Annotated[
-        float | None, named("--se", "X", "Standard error of the difference, in place of a pilot.")
+        float | None, opt.named("--se", "X", "Standard error of the difference, in place of a pilot.")
     ] = None,
-    clusters: Annotated[int | None, named("--clusters", "N", "For how many clusters that is.")] = None,
+    clusters: Annotated[int | None, opt.named("--clusters", "N", "For how many clusters that is.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON.")] = False,
-    matching: MatchOptions,
-    reading: ReadOptions,
-    engine: EngineOptions,
+    matching: opt.MatchOptions,
+    reading: opt.ReadOptions,
+    engine: opt.EngineOptions,
 ) -> None:
     """Say how many clusters a new study needs to tell a difference, from a pilot of one or two systems."""
     from abstain import power as compute_power  # noqa: PLC0415
@@ -99,4 +91,4 @@ def power_command(
     say(f"{basis[0].upper()}{basis[1:]}.")
 
 
-COMMANDS: Commands = {"power": (power_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"power": (power_command, EXAMPLES)}

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import (
-    Commands,
-    EngineOptions,
-    Inputs,
-    IntervalOptions,
-    MatchOptions,
-    MetricOptions,
-    Quiet,
-    ReadOptions,
-    expand_option_groups,
-    named,
-    output_to,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, command_line, encode_text, new_name, write_files
 from abstain.cli._terminal import progress_bar, say
@@ -59,22 +47,22 @@ Examples:
 """
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def report_command(
     *,
-    inputs: Inputs,
-    question: MetricOptions,
-    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
-    risk: Annotated[str | None, named("--risk", "SHARE", _RISK)] = None,
-    title: Annotated[str, named("--title", "TEXT", "Heading.")] = "",
+    inputs: opt.Inputs,
+    question: opt.MetricOptions,
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
+    risk: Annotated[str | None, opt.named("--risk", "SHARE", _RISK)] = None,
+    title: Annotated[str, opt.named("--title", "TEXT", "Heading.")] = "",
     mistakes: Annotated[int, typer.Option(metavar="N", help=_MISTAKES)] = 0,
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
-    quiet: Quiet = False,
-    intervals: IntervalOptions,
-    matching: MatchOptions,
-    reading: ReadOptions,
-    engine: EngineOptions,
+    quiet: opt.Quiet = False,
+    intervals: opt.IntervalOptions,
+    matching: opt.MatchOptions,
+    reading: opt.ReadOptions,
+    engine: opt.EngineOptions,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _validate  # noqa: PLC0415
@@ -127,4 +115,4 @@ def _stem(result: Result) -> str:
     return "-".join(dict.fromkeys(str(part) for part in parts if part))
 
 
-COMMANDS: Commands = {"report": (report_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"report": (report_command, EXAMPLES)}

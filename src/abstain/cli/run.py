@@ -8,24 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from abstain.cli._options import (
-    Commands,
-    EngineOptions,
-    Inputs,
-    IntervalOptions,
-    MatchOptions,
-    MetricOptions,
-    Quiet,
-    ReadOptions,
-    expand_option_groups,
-    named,
-    numbers,
-    output_to,
-)
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs
 from abstain.cli._program import DATA, MODEL
-from abstain.cli._publishing import check_json_ending, check_outputs, new_name, print_result, write_files
-from abstain.cli._terminal import progress_bar, say
+from abstain.cli._publishing import check_json_ending, check_outputs, new_name, write_files
+from abstain.cli._terminal import progress_bar, say, show
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -73,108 +60,107 @@ Examples:
 """
 
 
-def _column(flag: str, what: str) -> Any:
-    return named(flag, "COLUMN", what)
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """What is asked, and how a table is read: the arguments of `abstain.runs.read_questions`."""
+@dataclass(frozen=True)
+class QuestionOptions(opt.OptionGroup):
+    """The questions, and how their table is read: the arguments of `abstain.runs.read_questions`."""
 
     heading: ClassVar[str] = DATA
-    question: Annotated[str | None, _column("--question", "What is asked.")] = None
-    template: Annotated[str | None, named("--template", "TEXT", _TEMPLATE)] = None
-    item: Annotated[str | None, _column("--item", "Names of the items.")] = None
-    cluster: Annotated[str | None, _column("--cluster", "What belongs together, such as a participant.")] = (
-        None
-    )
-    truth: Annotated[str | None, _column("--truth", "What is right.")] = None
-    choices: Annotated[str | None, _column("--choices", _CHOICES)] = None
+    question: Annotated[str | None, opt.column("--question", "What is asked.")] = None
+    template: Annotated[str | None, opt.named("--template", "TEXT", _TEMPLATE)] = None
+    item: Annotated[str | None, opt.column("--item", "Names of the items.")] = None
+    cluster: Annotated[
+        str | None, opt.column("--cluster", "What belongs together, such as a participant.")
+    ] = None
+    truth: Annotated[str | None, opt.column("--truth", "What is right.")] = None
+    choices: Annotated[str | None, opt.column("--choices", _CHOICES)] = None
     scale: Annotated[
-        str | None, named("--scale", "LOW,HIGH", "Lowest and highest answer, where it is a number.")
+        str | None, opt.named("--scale", "LOW,HIGH", "Lowest and highest answer, where it is a number.")
     ] = None
     should_abstain: Annotated[
-        str | None, _column("--should-abstain", "True where the item is better left unanswered.")
+        str | None, opt.column("--should-abstain", "True where the item is better left unanswered.")
     ] = None
-    text: Annotated[str | None, _column("--text", _TEXT)] = None
-    instrument: Annotated[str | None, named("--instrument", "NAME", _INSTRUMENT)] = None
-    limit: Annotated[int | None, named("--limit", "N", "The first N items, or participants, alone.")] = None
+    text: Annotated[str | None, opt.column("--text", _TEXT)] = None
+    instrument: Annotated[str | None, opt.named("--instrument", "NAME", _INSTRUMENT)] = None
+    limit: Annotated[int | None, opt.named("--limit", "N", "The first N items, or participants, alone.")] = (
+        None
+    )
     format: Annotated[
-        str | None, named("--input-format", "NAME", "csv, parquet or jsonl; else told from the content.")
+        str | None, opt.named("--input-format", "NAME", "csv, parquet or jsonl; else told from the content.")
     ] = None
 
     @property
     def files(self) -> list[Path]:
-        """The files of the template and of the instrument, where they are files."""
-        named = [self.template[1:]] if self.template is not None and self.template.startswith("@") else []
-        return [Path(name) for name in (*named, *filter(None, [self.instrument]))]
+        """The files of the template and of the instrument."""
+        template = self.template or ""
+        names = [template[1:] if template.startswith("@") else None, self.instrument]
+        return [Path(name) for name in names if name]
 
     @property
-    def named(self) -> dict[str, Any]:
-        """What was given, by the names that `read_questions` knows."""
-        given = {name: getattr(self, name) for name in self.__slots__}
+    def options(self) -> dict[str, Any]:
+        """The arguments of `read_questions`."""
+        options = super().options
         if self.scale is not None:
-            given["scale"] = list(numbers(self.scale, "--scale"))
-        return {name: value for name, value in given.items() if value is not None}
+            options["scale"] = list(opt.numbers(self.scale, "--scale"))
+        return options
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+@dataclass(frozen=True)
+class ModelOptions(opt.OptionGroup):
     """How the model is reached."""
 
     heading: ClassVar[str] = MODEL
-    base_url: Annotated[str | None, named("--base-url", "URL", "Where the model is served.")] = None
-    model_args: Annotated[list[str] | None, named("--model-arg", "KEY=VALUE", _ARGUMENT)] = None
-    temperature: Annotated[float | None, named("--temperature", "T", "Of the answer itself.")] = None
-    max_tokens: Annotated[int | None, named("--max-tokens", "N", "Most tokens of a reply.")] = None
-    max_connections: Annotated[int | None, named("--max-connections", "N", _CONNECTIONS)] = None
+    base_url: Annotated[str | None, opt.named("--base-url", "URL", "Where the model is served.")] = None
+    model_args: Annotated[list[str] | None, opt.named("--model-arg", "KEY=VALUE", _ARGUMENT)] = None
+    temperature: Annotated[float | None, opt.named("--temperature", "T", "Of the answer itself.")] = None
+    max_tokens: Annotated[int | None, opt.named("--max-tokens", "N", "Most tokens of a reply.")] = None
+    max_connections: Annotated[int | None, opt.named("--max-connections", "N", _CONNECTIONS)] = None
     # Inspect would go on for ever, and a server that is not there would be waited for in silence.
     max_retries: Annotated[int, typer.Option("--max-retries", metavar="N", help=_RETRIES)] = 6
     timeout: Annotated[
-        int | None, named("--timeout", "SECONDS", "When a request, with its retries, is given up.")
+        int | None, opt.named("--timeout", "SECONDS", "When a request, with its retries, is given up.")
     ] = None
     structured: Annotated[bool, typer.Option("--structured/--no-structured", help=_STRUCTURED)] = True
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How the model is asked, as Inspect names it."""
+        """The settings of a request, by their names in Inspect."""
         names = ("temperature", "max_tokens", "max_connections", "max_retries", "timeout")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: value for name, value in self.options.items() if name in names}
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The further arguments of the provider."""
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for given in self.model_args or []:
             key, sign, value = given.partition("=")
             if not sign or not key:
                 raise ArgumentError(f"--model-arg must have the form KEY=VALUE, got {given!r}")
-            found[key] = value
-        return found
+            arguments[key] = value
+        return arguments
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def run_command(
     source: Annotated[Path, typer.Argument(metavar="QUESTIONS", help=_SOURCE, show_default=False)],
     *,
-    model: Annotated[str, named("--model", "NAME", _MODEL)],
-    signals: Annotated[str, named("--signals", "NAMES", _SIGNALS)] = "",
-    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
+    model: Annotated[str, opt.named("--model", "NAME", _MODEL)],
+    signals: Annotated[str, opt.named("--signals", "NAMES", _SIGNALS)] = "",
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
     compute_aurc: Annotated[bool, typer.Option("--compute-aurc", help=_AURC)] = False,
-    modes: Annotated[list[str] | None, named("--mode", "MODE", _MODE)] = None,
-    examples: Annotated[Path | None, named("--examples", "FILE", _EXAMPLES)] = None,
-    consistency_samples: Annotated[int | None, named("--consistency-samples", "N", _SAMPLES)] = None,
+    modes: Annotated[list[str] | None, opt.named("--mode", "MODE", _MODE)] = None,
+    examples: Annotated[Path | None, opt.named("--examples", "FILE", _EXAMPLES)] = None,
+    consistency_samples: Annotated[int | None, opt.named("--consistency-samples", "N", _SAMPLES)] = None,
     consistency_temperature: Annotated[
         float | None,
-        named("--consistency-temperature", "T", "At which samples are drawn; 0.7 when left out."),
+        opt.named("--consistency-temperature", "T", "At which samples are drawn; 0.7 when left out."),
     ] = None,
-    seed: Annotated[int | None, named("--seed", "N", "Passed to providers that take one.")] = None,
+    seed: Annotated[int | None, opt.named("--seed", "N", "Passed to providers that take one.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
     resume: Annotated[bool, typer.Option("--resume", help=_RESUME)] = False,
-    log_dir: Annotated[Path | None, named("--log-dir", "FOLDER", _LOG_DIR)] = None,
-    quiet: Quiet = False,
-    asking: Asking,
-    provider: Provider,
+    log_dir: Annotated[Path | None, opt.named("--log-dir", "FOLDER", _LOG_DIR)] = None,
+    quiet: opt.Quiet = False,
+    questions: QuestionOptions,
+    provider: ModelOptions,
 ) -> None:
     """Ask a model every question with leave to decline, and record how sure it is (needs abstain[inspect])."""
     from abstain.runs import RunPlan, SignalPlan, prepare  # noqa: PLC0415
@@ -183,7 +169,7 @@ def run_command(
         raise ArgumentError("--resume goes on with a run by its run file; name it with --output")
     check_json_ending(output, "a run file")
     place = output or new_name(source.stem, "-run.json")
-    inputs = [source, *filter(None, [examples]), *asking.files]
+    inputs = [source, *filter(None, [examples]), *questions.files]
     check_outputs(place, inputs=inputs)
     plan = RunPlan(
         source=str(source),
@@ -192,7 +178,7 @@ def run_command(
         signals=SignalPlan.parse(signals).sampled(consistency_samples, consistency_temperature),
         modes=tuple(modes or ["zero_shot"]),
         examples=None if examples is None else str(examples),
-        table_options=asking.named,
+        table_options=questions.options,
         structured=provider.structured,
         seed=seed,
         base_url=provider.base_url,
@@ -253,23 +239,24 @@ def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) ->
 
 def _judge(place: Path, plan: RunPlan, *, quiet: bool) -> None:
     """Judge the run file, one system per mode, as `abstain evaluate` and `abstain compare` do."""
+    from abstain.report.views import summary  # noqa: PLC0415
     from abstain.runs import confidences_of  # noqa: PLC0415
 
     served, unserved = confidences_of(place, plan)
     for name, reason in unserved.items():
         say(f"not judged by {name}: {reason}", error=True)
     result = evaluate_inputs(
-        Inputs(inputs=[place] * len(plan.modes), modes=list(plan.modes)),
-        MetricOptions(confidence=served or None),
-        ReadOptions(),
-        MatchOptions(),
-        IntervalOptions(),
-        EngineOptions(),
+        opt.Inputs(inputs=[place] * len(plan.modes), modes=list(plan.modes)),
+        opt.MetricOptions(confidence=served or None),
+        opt.ReadOptions(),
+        opt.MatchOptions(),
+        opt.IntervalOptions(),
+        opt.EngineOptions(),
         quiet=quiet,
         most=None,
     )
     say()
-    print_result(result)
+    show(summary, result)
 
 
-COMMANDS: Commands = {"run": (run_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"run": (run_command, EXAMPLES)}

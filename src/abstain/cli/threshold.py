@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, ReadOptions, expand_option_groups, named, numbers, output_to
+from abstain.cli import _options as opt
 from abstain.cli._pipeline import files_of, load_one_system, read_policy_argument
 from abstain.cli._publishing import check_json_ending, check_outputs, write_files
 from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, FormatError, at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from abstain.errors import ResultWarning
+    from abstain.items import Items
     from abstain.thresholds import Policy, PolicyCheck
 
 NOTHING_PROMISED = 4
@@ -57,82 +59,76 @@ Examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What is to be promised, and how: the arguments of `abstain.choose_threshold`."""
+@dataclass(frozen=True)
+class GuaranteeOptions(opt.OptionGroup):
+    """The risk guarantee: the arguments of `abstain.choose_threshold`."""
 
     risk: Annotated[str, typer.Option(metavar="SHARE", help=_RISK)] = "5%"
     sure: Annotated[str, typer.Option(metavar="SHARE", help=_SURE)] = "95%"
     promise: Annotated[str, typer.Option(metavar="NAME", help=_PROMISE)] = "selective"
     finite_sample: Annotated[bool, typer.Option("--finite-sample", help=_FINITE)] = False
-    needless: Annotated[str | None, named("--needless", "SHARE", _NEEDLESS)] = None
-    by: Annotated[str | None, named("--by", "COLUMN", _BY)] = None
+    needless: Annotated[str | None, opt.named("--needless", "SHARE", _NEEDLESS)] = None
+    by: Annotated[str | None, opt.named("--by", "COLUMN", _BY)] = None
     worst: Annotated[bool, typer.Option("--worst", help="With --by: one threshold that holds for all.")] = (
         False
     )
-    method: Annotated[str | None, named("--method", "NAME", _METHOD)] = None
-    search: Annotated[str | None, named("--search", "NAME", _SEARCH)] = None
-    start: Annotated[float | None, named("--start", "C", _START)] = None
-    grid: Annotated[str | None, named("--grid", "LIST", _GRID)] = None
-    largest_cluster: Annotated[int | None, named("--largest-cluster", "N", _LARGEST)] = None
+    method: Annotated[str | None, opt.named("--method", "NAME", _METHOD)] = None
+    search: Annotated[str | None, opt.named("--search", "NAME", _SEARCH)] = None
+    start: Annotated[float | None, opt.named("--start", "C", _START)] = None
+    grid: Annotated[str | None, opt.named("--grid", "LIST", _GRID)] = None
+    largest_cluster: Annotated[int | None, opt.named("--largest-cluster", "N", _LARGEST)] = None
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments by name; a risk that is none is told before anything is read."""
+        """The arguments of `abstain.choose_threshold`."""
         from abstain.thresholds import rate  # noqa: PLC0415
 
-        given = {name: getattr(self, name) for name in self.__slots__}
-        for share in ("risk", "sure", "needless"):
-            given[share] = None if given[share] is None else rate(given[share], share)
-        given["grid"] = None if self.grid is None else numbers(self.grid, "--grid")
-        return given
+        options = super().options
+        for name in ("risk", "sure", "needless"):
+            if name in options:
+                options[name] = rate(options[name], name)
+        if self.grid is not None:
+            options["grid"] = opt.numbers(self.grid, "--grid")
+        return options
 
 
-@expand_option_groups
+@opt.expand_option_groups
 def threshold_command(
     *,
     source: Annotated[Path, typer.Argument(metavar="INPUT", help=_SOURCE, show_default=False)],
-    promise: Promise,
-    check: Annotated[Path | None, named("--check", "FILE", _CHECK)] = None,
+    guarantee: GuaranteeOptions,
+    check: Annotated[Path | None, opt.named("--check", "FILE", _CHECK)] = None,
     split: Annotated[bool, typer.Option("--split", help=_SPLIT)] = False,
-    output: Annotated[Path | None, output_to("Where the policy goes; else it is printed alone.")] = None,
+    output: Annotated[Path | None, opt.output_to("Where the policy goes; else it is printed alone.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The policy, or its check, as JSON.")] = False,
-    confidence: Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")] = None,
+    confidence: Annotated[str | None, opt.named("--confidence", "NAME", "What ranks the answers.")] = None,
     calibration: Annotated[
-        list[Path] | None, named("--calibration", "FILE", "Artifact of a calibrated confidence.")
+        list[Path] | None, opt.named("--calibration", "FILE", "Artifact of a calibrated confidence.")
     ] = None,
     loss: Annotated[
         str | None,
-        named("--loss", "NAME", "zero_one; with a scale, abs_norm or abs. Default: as the data imply."),
+        opt.named("--loss", "NAME", "zero_one; with a scale, abs_norm or abs. Default: as the data imply."),
     ] = None,
     level: Annotated[float, typer.Option(metavar="P", help="Level of the intervals of a check.")] = 0.95,
-    mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")] = None,
-    reading: ReadOptions,
+    mode: Annotated[str | None, opt.named("--mode", "MODE", "Which experiment of a run file.")] = None,
+    reading: opt.ReadOptions,
 ) -> None:
     """Choose the threshold that answers most at a risk that is promised, or check such a promise on new data."""
     files = [*files_of(source, check, reading), *(calibration or [])]
     check_json_ending(output, "a policy")
     check_outputs(output, inputs=files)
+    load = partial(load_one_system, mode=mode, reading=reading, purpose="a policy", quiet=as_json)
     if check is not None:
         if split or output is not None:
             raise ArgumentError("--check judges a policy that there is; leave --split and -o out")
-        _check(source, check, confidence, calibration, level, mode, reading, as_json=as_json)
+        _check(source, check, load, confidence, calibration, level, as_json=as_json)
         return
     from abstain import choose_threshold  # noqa: PLC0415
-
-    asked = promise.options
     from abstain.thresholds import is_policy_file, split_by_cluster  # noqa: PLC0415
 
+    options = guarantee.options
     try:
-        items = load_one_system(
-            source,
-            mode,
-            confidence,
-            reading,
-            purpose="a policy",
-            all_columns=promise.by is not None,
-            quiet=as_json,
-        )
+        items = load(source, signals=confidence, all_columns=guarantee.by is not None)
     except FormatError:
         if not is_policy_file(source):
             raise
@@ -141,7 +137,7 @@ def threshold_command(
         ) from None
     with at(source):
         part, rest = split_by_cluster(items) if split else (items, None)
-        policy = choose_threshold(part, confidence=confidence, calibration=calibration, loss=loss, **asked)
+        policy = choose_threshold(part, confidence=confidence, calibration=calibration, loss=loss, **options)
         found = None
         if rest is not None and policy.promises:
             found = policy.check(rest, calibration=calibration, level=level)
@@ -163,25 +159,16 @@ def threshold_command(
 def _check(
     source: Path,
     new: Path,
+    load: Callable[..., Items],
     confidence: str | None,
     calibration: list[Path] | None,
     level: float,
-    mode: str | None,
-    reading: ReadOptions,
     *,
     as_json: bool,
 ) -> None:
     swapped = f"abstain threshold {shlex.quote(str(new))} --check {shlex.quote(str(source))}"
     policy = read_policy_argument(source, new, swapped)
-    items = load_one_system(
-        new,
-        mode,
-        policy.confidence.name,
-        reading,
-        purpose="a policy",
-        all_columns=policy.by is not None,
-        quiet=as_json,
-    )
+    items = load(new, signals=policy.confidence.name, all_columns=policy.by is not None)
     with at(new):
         found = policy.check(items, confidence=confidence, calibration=calibration, level=level)
     if as_json:
@@ -233,4 +220,4 @@ def _checked(found: PolicyCheck) -> dict[str, Any]:
     }
 
 
-COMMANDS: Commands = {"threshold": (threshold_command, EXAMPLES)}
+COMMANDS: opt.Commands = {"threshold": (threshold_command, EXAMPLES)}
