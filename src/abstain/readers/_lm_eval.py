@@ -90,11 +90,6 @@ class _LmEvalSample:
         """The names of the metrics, which are members too."""
         return self.get("metrics", list[str] | None) or []
 
-    @property
-    def target(self) -> str:
-        """The ground truth as text."""
-        return _text(self.get("target"))
-
 
 def _samples(file: IO[bytes], path: str) -> Iterator[_LmEvalSample]:
     for number, line in enumerate(file, start=1):
@@ -116,7 +111,7 @@ def _row(sample: _LmEvalSample, scorer: str | None, cluster: str | None, ruling:
         cluster=identifier,
         outcome=Outcome.ANSWERED,
         answer=None,
-        target=sample.target,
+        target=_text(sample.get("target")),
         metadata=_log_items.keep_scalars(sample.document, f"{sample.place}: doc"),
     )
     if cluster is not None and cluster not in ("doc", "doc_id"):
