@@ -407,3 +407,12 @@ def test_a_cluster_is_called_by_its_column(tmp_path: Path, column: str, noun: st
     ]
     (tmp_path / "log.json").write_text(json.dumps(log))
     assert read(tmp_path / "log.json", cluster_by=column).cluster_noun == noun
+
+
+def test_a_guessed_confidence_of_words_gives_way_to_named_signals() -> None:
+    frame = pl.DataFrame(
+        {"truth": [1, 0], "prediction": [1, 1], "confidence": ["high", "low"], "margin": [0.9, 0.1]}
+    )
+    items = read(frame, signals=["margin"])
+    assert list(items.signals) == ["margin"]
+    assert items.metadata["confidence"].tolist() == ["high", "low"]

@@ -26,14 +26,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplemente
 
 
 class Archive(contextlib.AbstractContextManager["Archive"]):
-    """A zip archive that is read within limits.
-
-    Args:
-        file: the archive, open for reading.
-        path: its name in messages.
-        member_limit: the most bytes that one member may have when decompressed.
-        total_limit: the most bytes that all members read may have together.
-    """
+    """A zip archive that is read within limits: bytes of one member when decompressed, and of all together."""
 
     def __init__(self, file: IO[bytes], path: object, *, member_limit: int, total_limit: int) -> None:
         self.path = path

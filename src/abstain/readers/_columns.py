@@ -83,7 +83,7 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
     rows.check_unique(cluster, item)
     signals, metadata = _signals_and_metadata(rows, arguments, others)
-    if "confidence" in columns:
+    if "confidence" in columns and "confidence" in signals:
         rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
     percent = in_percent(signals, columns, arguments, outcome)
     for name in percent:
@@ -184,10 +184,11 @@ def _signals_and_metadata(
     if chosen is None:
         chosen = [name for name, values in typed.items() if values.dtype.kind in "iuf" and name not in kept]
     found = dict.fromkeys(chosen)
-    if confidence is not None and not (
-        _is_optional(rows, arguments) and typed[confidence].dtype.kind not in "iuf"
-    ):
-        found = found if confidence in found else {confidence: None, **found}
+    if confidence is not None and confidence not in found:
+        # If the caller names other signals, a column that only looks like a confidence need not hold numbers.
+        optional = bool(arguments.signals) and arguments.confidence is None
+        if not optional or typed[confidence].dtype.kind in "iuf":
+            found = {confidence: None, **found}
     signals = {name: rows.signal(name, typed) for name in found}
     if confidence in signals:
         signals.setdefault("confidence", signals[confidence])
@@ -197,15 +198,6 @@ def _signals_and_metadata(
         if name not in absent and (name in named or (arguments.metadata is None and name not in signals))
     }
     return signals, rows.metadata(metadata)
-
-
-def _is_optional(rows: TableRows, arguments: ReadArguments) -> bool:
-    """Return whether the confidence is only a guess, and the caller names other signals."""
-    return (
-        bool(arguments.signals)
-        and arguments.confidence is None
-        and rows.columns["confidence"] not in (arguments.signals or ())
-    )
 
 
 def in_percent(
@@ -234,15 +226,7 @@ def in_percent(
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of a table: the name and the values of each field's column, and where to say what is wrong.
-
-    Attributes:
-        table: where they come from.
-        columns: the column of each field.
-        values: the values of each field.
-        problems: where to say what is wrong.
-        systems: the system of each row, if there are several.
-    """
+    """The rows of a table, with the column name and the values of each field, and the system of each row."""
 
     table: SourceTable
     columns: Columns

@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import re
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from abstain import _files, _sql, _validate
 from abstain._export import PARQUET_KEY
@@ -39,8 +40,9 @@ _SAMPLE = 10_000
 _BELOW = 100
 # What people write where a number is missing; no proof that the line is one of names.
 _GAPS = ("na", "n/a", "nan", "none", "null", "missing", "unknown", "inf", "infinity")
-# What the types of the values of a key in JSON make of the column, the first that holds all of them.
-_JSON_KINDS = (
+# The kind of a column whose JSON values have only these types; the first that fits. NULL has every type.
+_JSON_KINDS: tuple[tuple[str, set[str]], ...] = (
+    ("text", set()),
     ("whole", {"UBIGINT", "BIGINT"}),
     ("number", {"UBIGINT", "BIGINT", "DOUBLE"}),
     ("boolean", {"BOOLEAN"}),
@@ -54,13 +56,16 @@ def open_files(
 ) -> DuckTable:
     """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given.
 
-    Args:
-        files: the files.
-        kind: what they are.
-        connection: that of another table that this one is compared with; one of its own when left out.
+    A table that is compared with another one shares its connection.
     """
     tables = {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}
     return tables[kind](TableFiles(files), connection or _sql.connect())
+
+
+class _Note(msgspec.Struct):
+    scale: tuple[float, float] | None = None
+    cluster_noun: str | None = None
+    classes: list[str] | None = None
 
 
 class _ParquetTable(DuckTable):
@@ -102,7 +107,7 @@ class _ParquetTable(DuckTable):
         return names
 
     def _note(self) -> Mapping[str, Any]:
-        """What a Parquet file that was written here says of its scale and clusters."""
+        """Return what `Items.to_parquet` declared about the items; nothing for any other file."""
         assert self._snapshot is not None
         statement = (
             f"SELECT value FROM parquet_kv_metadata({_path_list(self._snapshot)}) "
@@ -110,18 +115,13 @@ class _ParquetTable(DuckTable):
         )
         rows = self.fetch(lambda: self.query(statement).fetchall())
         try:
-            declared = json.loads(bytes(rows[0][0])) if rows else {}
-        except (RecursionError, ValueError):
+            note = msgspec.json.decode(bytes(rows[0][0]), type=_Note) if rows else _Note()
+        except (RecursionError, UnicodeDecodeError, msgspec.DecodeError):
             return {}
-        if not isinstance(declared, dict):
-            return {}
-        scale, noun, classes = (declared.get(key) for key in ("scale", "cluster_noun", "classes"))
         return {
-            "scale": _scale(scale),
-            "cluster_noun": noun if isinstance(noun, str) else None,
-            "classes": tuple(str(name) for name in classes)
-            if isinstance(classes, list) and classes
-            else None,
+            "scale": note.scale if note.scale and note.scale[0] < note.scale[1] else None,
+            "cluster_noun": note.cluster_noun,
+            "classes": tuple(note.classes) if note.classes else None,
         }
 
     def _explained(self, problem: Exception) -> FormatError:
@@ -239,7 +239,10 @@ class _JsonTable(DuckTable):
         self._filled = sum(count for *_, count in counted)
         for name, type_name, _ in counted:
             found.setdefault(name, set()).add(type_name)
-        return {name: _json_kind(kinds - {"NULL"}) for name, kinds in found.items()}
+        return {
+            name: next((kind for kind, held in _JSON_KINDS if types - {"NULL"} <= held), "other")
+            for name, types in found.items()
+        }
 
     @property
     def _most_cells(self) -> int:
@@ -282,18 +285,6 @@ def _broken_line(path: Path, location: Path) -> int | None:
             except FormatError:
                 return number
     return None
-
-
-def _scale(value: Any) -> tuple[float, float] | None:
-    """Return the scale that a file declares, if it is one."""
-    numbers = (
-        isinstance(value, list) and len(value) == 2 and all(type(part) in (int, float) for part in value)
-    )
-    return _validate.scale(value) if numbers and value[0] < value[1] else None
-
-
-def _json_kind(types: set[str]) -> str:
-    return next((kind for kind, held in _JSON_KINDS if types <= held), "other") if types else "text"
 
 
 def _path_list(files: TableFiles) -> str:

@@ -71,8 +71,7 @@ class FrameTable(SourceTable):
         """Return a frame of the same library with one more column."""
         import narwhals as nw  # noqa: PLC0415
 
-        if part is not None:
-            raise ArgumentError(f"{self.label}: is no file; leave the output out, and write what is returned")
+        assert part is None  # a frame is returned and never written
         frame = self._frame.collect() if isinstance(self._frame, nw.LazyFrame) else self._frame
         values = np.where(marks, words[1], words[0]).tolist()
         made = nw.new_series(name, values, nw.String, backend=frame.implementation)
@@ -112,17 +111,11 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
         return np.full(len(nulls), np.nan) if numeric else np.full(len(nulls), None, dtype=object)
     if series.dtype.is_float():
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    if kind in ("whole", "boolean") and not nulls.any() and not _wide(series.dtype):
+    wide = series.dtype.is_decimal() or series.dtype in (nw.Int128, nw.UInt128)  # numpy has no type for them
+    if kind in ("whole", "boolean") and not nulls.any() and not wide:
         return np.asarray(series.to_numpy())
     as_it_is = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
     values = (series if as_it_is and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
     # A float NaN in a column of objects is a pandas way to say null.
     found = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
     return labels.exact(found) if kind == "whole" and not series.dtype.is_decimal() else found
-
-
-def _wide(dtype: Any) -> bool:
-    """True for whole numbers that numpy has no type for."""
-    import narwhals as nw  # noqa: PLC0415
-
-    return dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)

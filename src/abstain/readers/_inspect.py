@@ -19,20 +19,11 @@ import msgspec
 from abstain import _files, _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome
+from abstain.readers import _log_items
 from abstain.readers._archive import Archive
 from abstain.readers._fields import cluster_noun
 from abstain.readers._json_parts import outer_members
-from abstain.readers._log_items import (
-    LogRow,
-    agreement,
-    apply_rule,
-    is_nested,
-    items_from_log,
-    keep_scalars,
-    named_cluster,
-    scalar,
-    token_log_signals,
-)
+from abstain.readers._log_items import LogRow
 from abstain.readers._rules import Ruling
 from abstain.readers._values import as_number
 
@@ -166,7 +157,7 @@ def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Seq
             row.item = f"{row.question}_epoch_{row.epoch}"
         _add_agreement(rows)
     usual = "question" if epochs else "sample"
-    return items_from_log(rows, path, scale=scale, cluster_noun=cluster_noun(cluster, usual))
+    return _log_items.items_from_log(rows, path, scale=scale, cluster_noun=cluster_noun(cluster, usual))
 
 
 def _parts(
@@ -227,17 +218,17 @@ class _Reader:
             answer=None if score is None else _text(score.answer, place),
             target=sample.target if isinstance(sample.target, str) else " | ".join(sample.target),
             grade=grade,
-            metadata=keep_scalars(sample.metadata or {}, f"{place}, metadata"),
+            metadata=_log_items.keep_scalars(sample.metadata or {}, f"{place}, metadata"),
             epoch=sample.epoch,
         )
         if self.cluster is not None and self.cluster != "id":
-            row.cluster = named_cluster(sample.metadata or {}, self.cluster, place, "metadata")
+            row.cluster = _log_items.named_cluster(sample.metadata or {}, self.cluster, place, "metadata")
         choice = sample.output.choices[0] if sample.output.choices else None
         if choice is not None and choice.logprobs is not None:
             tokens = [msgspec.to_builtins(token) for token in choice.logprobs.content or []]
-            row.signals |= token_log_signals(tokens, place)
+            row.signals |= _log_items.token_log_signals(tokens, place)
         if score is not None:
-            values = keep_scalars(score.metadata or {}, place)
+            values = _log_items.keep_scalars(score.metadata or {}, place)
             row.signals |= {
                 key: float(value)
                 for key, value in values.items()
@@ -247,7 +238,7 @@ class _Reader:
             completion = _completion(sample.output, place)
             if row.answer is None:
                 row.answer = completion
-            apply_rule(self.ruling, row, (row.answer, completion))
+            _log_items.apply_rule(self.ruling, row, (row.answer, completion))
         return row
 
     def finish(self) -> None:
@@ -289,10 +280,10 @@ def _verdict(sample: _InspectSample, score: _InspectScore | None, place: str) ->
         return Outcome.FAILED, math.nan
     if score is None:
         return Outcome.UNSCORED, math.nan
-    value = None if is_nested(score.value) else scalar(score.value, f"{place}, score")
+    value = _log_items.scalar_or_none(score.value, f"{place}, score")
     if value == _NO_ANSWER or score.reason in _REFUSALS:
         return Outcome.ABSTAINED, math.nan
-    grade = None if is_nested(score.value) else _grade(value)
+    grade = None if _log_items.is_nested(score.value) else _grade(value)
     if grade is None:
         raise DataError(
             f"{place}: the score must be C, I, P, N, a number or a boolean, and is something else"
@@ -315,19 +306,19 @@ def _completion(output: _Output, place: str) -> str:
     if not output.choices:
         return output.completion
     content = output.choices[0].message.content
-    if not is_nested(content):
-        text = scalar(content, f"{place}, content")
+    if not _log_items.is_nested(content):
+        text = _log_items.scalar(content, f"{place}, content")
         return text if isinstance(text, str) else output.completion
     parts = _files.decode(content, list[_Content], f"{place}, content")
-    texts = [None if is_nested(part.text) else scalar(part.text, f"{place}, content") for part in parts]
+    texts = [_log_items.scalar_or_none(part.text, f"{place}, content") for part in parts]
     return " ".join(text for text in texts if isinstance(text, str))
 
 
 def _text(value: msgspec.Raw, place: str) -> str | None:
     """Return an answer as text; a list or an object as JSON."""
-    if is_nested(value):
+    if _log_items.is_nested(value):
         return bytes(value).decode("utf-8", "replace")
-    answer = scalar(value, f"{place}, answer")
+    answer = _log_items.scalar(value, f"{place}, answer")
     return None if answer is None else str(answer)
 
 
@@ -339,6 +330,6 @@ def _add_agreement(rows: Sequence[LogRow]) -> None:
             samples.setdefault(row.question, []).append(row)
     for group in samples.values():
         answers = [None if row.outcome == Outcome.ABSTAINED else row.answer for row in group]
-        signals = agreement(answers)
+        signals = _log_items.agreement(answers)
         for row in group:
             row.signals |= signals

@@ -19,18 +19,9 @@ import msgspec
 from abstain import _files, _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome
+from abstain.readers import _log_items
 from abstain.readers._fields import cluster_noun
-from abstain.readers._log_items import (
-    LogRow,
-    agreement,
-    apply_rule,
-    is_nested,
-    items_from_log,
-    keep_scalars,
-    named_cluster,
-    scalar,
-    token_log_signals,
-)
+from abstain.readers._log_items import LogRow
 from abstain.readers._rules import Ruling
 from abstain.readers._values import as_number
 
@@ -66,7 +57,7 @@ def read_items(samples: _files.SourceFile, arguments: ReadArguments) -> Items:
         for name, row in rows:
             row.item = f"{row.item}_{name}"
             row.metadata["filter"] = name
-    items = items_from_log(
+    items = _log_items.items_from_log(
         [row for _, row in rows],
         path,
         scale=arguments.scale,
@@ -99,11 +90,6 @@ class _LmEvalSample:
         """The names of the metrics, which are members too."""
         return self.get("metrics", list[str] | None) or []
 
-    @property
-    def target(self) -> str:
-        """The ground truth as text."""
-        return _text(self.get("target"))
-
 
 def _samples(file: IO[bytes], path: str) -> Iterator[_LmEvalSample]:
     for number, line in enumerate(file, start=1):
@@ -125,18 +111,18 @@ def _row(sample: _LmEvalSample, scorer: str | None, cluster: str | None, ruling:
         cluster=identifier,
         outcome=Outcome.ANSWERED,
         answer=None,
-        target=sample.target,
-        metadata=keep_scalars(sample.document, f"{sample.place}: doc"),
+        target=_text(sample.get("target")),
+        metadata=_log_items.keep_scalars(sample.document, f"{sample.place}: doc"),
     )
     if cluster is not None and cluster not in ("doc", "doc_id"):
-        row.cluster = named_cluster(sample.document, cluster, sample.place, "doc")
+        row.cluster = _log_items.named_cluster(sample.document, cluster, sample.place, "doc")
     responses = sample.get("filtered_resps", Annotated[list[Any], msgspec.Meta(min_length=1)])
     likelihoods = [_likelihood(response) for response in responses]
     if all(value is not None for value in likelihoods):
         texts = _judge_choices(row, sample, [value for value in likelihoods if value is not None], scorer)
     else:
         texts = _judge_response(row, sample, responses, scorer)
-    apply_rule(ruling, row, texts)
+    _log_items.apply_rule(ruling, row, texts)
     return row
 
 
@@ -178,7 +164,7 @@ def _choice_signals(likelihoods: list[float], best: int, place: str) -> dict[str
     return {
         "confidence": ranked[0],
         "choice_margin": ranked[0] - ranked[1],
-        **token_log_signals([token], place),
+        **_log_items.token_log_signals([token], place),
     }
 
 
@@ -193,7 +179,7 @@ def _judge_response(
     samples = raw[0] if isinstance(raw, list) and raw and isinstance(raw[0], list) else []
     texts = [text for text in samples if isinstance(text, str)]
     if len(texts) > 1:
-        row.signals |= agreement([text if text.strip() else None for text in texts])
+        row.signals |= _log_items.agreement([text if text.strip() else None for text in texts])
     # Of several raw responses, one that more than half of them are is used.
     common = Counter(texts).most_common(1)
     return (row.answer, *(text for text, count in common if 2 * count > len(texts)))
@@ -209,7 +195,7 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
             )
         return _grade(sample, scorer)
     for name in (*(usual for usual in _USUAL_METRICS if usual in named), *named):
-        if name in sample.members and not is_nested(sample.members[name]):
+        if name in sample.members and not _log_items.is_nested(sample.members[name]):
             return _grade(sample, name)
     if fallback is None:
         raise FormatError(
@@ -221,8 +207,8 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
 def _grade(sample: _LmEvalSample, name: str) -> float:
     """Return the value of a metric; NaN if it is null."""
     value = sample.members[name]
-    grade = None if is_nested(value) else scalar(value, f"{sample.place}: {name}")
-    if isinstance(grade, str) or is_nested(value):
+    grade = _log_items.scalar_or_none(value, f"{sample.place}: {name}")
+    if isinstance(grade, str) or _log_items.is_nested(value):
         raise DataError(
             f"{sample.place}: the metric {name!r} must be a number for each sample to be a verdict"
         )

@@ -39,17 +39,8 @@ JUDGED_WRONG = "(judged wrong)"
 class LogRow:
     """One answer of a log.
 
-    Attributes:
-        question: the id of the question; several answers to one question are samples.
-        item: the name of the item.
-        cluster: the id of its cluster.
-        outcome: the outcome of the item.
-        answer: the model's answer, as the scorer read it.
-        target: the ground truth.
-        grade: the score as a number, NaN if there is none.
-        signals: numbers from which a confidence can be computed.
-        metadata: any other values.
-        epoch: the number of the repetition, from 1.
+    Several answers to one question are samples of it, told apart by their epoch, from 1. The answer is as the scorer
+    read it, and the grade is NaN if there is none.
     """
 
     question: int | str
@@ -100,12 +91,8 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     )
     if not numeric:
         codes: dict[str, float] = {}
-        numbers = [
-            None
-            if sample is None
-            else codes.setdefault(" ".join(sample.casefold().split()), float(len(codes)))
-            for sample in samples
-        ]
+        texts = [None if sample is None else " ".join(sample.casefold().split()) for sample in samples]
+        numbers = [None if text is None else codes.setdefault(text, float(len(codes))) for text in texts]
     signals = asdict(consistency_signals(numbers))
     signals["consistency_modal_count"] = float(signals["consistency_modal_count"])
     if not numeric:
@@ -132,7 +119,8 @@ def items_from_log(
     for row in rows:
         if row.outcome == Outcome.ANSWERED and math.isnan(row.grade):
             row.outcome = Outcome.UNSCORED
-    grades = {row.grade for row in rows if row.outcome == Outcome.ANSWERED}
+    answered = [row for row in rows if row.outcome == Outcome.ANSWERED]
+    grades = {row.grade for row in answered}
     if scale is None and grades <= {0.0, 1.0}:
         targets = [None if row.outcome == Outcome.UNSCORED else _shorten(row.target) for row in rows]
         truth, prediction = _validate.objects(targets), _validate.objects([_label(row) for row in rows])
@@ -147,6 +135,7 @@ def items_from_log(
         "target": _validate.objects([_shorten(row.target) for row in rows]),
         "grade": np.array([row.grade for row in rows]),
     }
+    answers = [(row.answer, row.grade == 1.0) for row in answered if row.answer is not None]
     return Items(
         truth=truth,
         prediction=prediction,
@@ -157,16 +146,7 @@ def items_from_log(
         metadata=metadata,
         scale=bounds,
         cluster_noun=cluster_noun,
-        provenance={
-            "path": str(path),
-            **looks_like_refusals(
-                [
-                    (row.answer, row.grade == 1.0)
-                    for row in rows
-                    if row.outcome == Outcome.ANSWERED and row.answer is not None
-                ]
-            ),
-        },
+        provenance={"path": str(path), **looks_like_refusals(answers)},
     )
 
 
@@ -192,6 +172,11 @@ def is_nested(value: msgspec.Raw) -> bool:
     return bytes(memoryview(value)[:1]) in (b"{", b"[")
 
 
+def scalar_or_none(value: msgspec.Raw, place: object) -> bool | float | str | None:
+    """Return the number, text or boolean of JSON text, or None for null, a list or an object."""
+    return None if is_nested(value) else scalar(value, place)
+
+
 def scalar(value: msgspec.Raw | bytes, place: object) -> bool | float | str | None:
     """Return the number, text, boolean or null of JSON text."""
     decoded = _files.decode(value, bool | int | float | str | None, place)  # type: ignore[arg-type]
@@ -207,7 +192,7 @@ def named_cluster(record: Mapping[str, msgspec.Raw], key: str, place: str, what:
         raise ArgumentError(
             f"{place}: has no {key!r} in its {what}{hint}; it has: {', '.join(record) or 'none'}"
         )
-    value = None if is_nested(record[key]) else scalar(record[key], place)
+    value = scalar_or_none(record[key], place)
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise DataError(f"{place}: {key!r} must be text or a whole number to be a cluster")
     return value
@@ -294,15 +279,9 @@ def _counts_of_all(joined: Items, parts: Sequence[Items]) -> dict[str, Any]:
     rules = [part.provenance["abstention_rule"] for part in parts if "abstention_rule" in part.provenance]
     counts: dict[str, Any] = {"abstention_rule": joined_counts(rules)} if rules else {}
     if {"answer", "grade"} <= joined.metadata.keys():
-        rows = zip(
-            joined.metadata["answer"].tolist(),
-            joined.metadata["grade"].tolist(),
-            joined.answered,
-            strict=True,
-        )
-        answers = [
-            (text, grade == 1.0) for text, grade, answered in rows if answered and isinstance(text, str)
-        ]
+        texts, grades = (joined.metadata[name][joined.answered].tolist() for name in ("answer", "grade"))
+        rows = zip(texts, grades, strict=True)
+        answers = [(text, grade == 1.0) for text, grade in rows if isinstance(text, str)]
         counts |= {"refusals": None} | looks_like_refusals(answers)
     return counts
 

@@ -274,10 +274,7 @@ def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]
     """Return all systems of several sources by name.
 
     A source of one system gives it the name of the source. A table of several systems gives them their own names; if
-    there are other sources, the name of the source goes before.
-
-    Args:
-        sources: by the name of each source, its systems as `read_systems` returns them.
+    there are other sources, the name of the source goes before. Each source is passed as `read_systems` returns it.
 
     >>> items = read("tests/data/examples/run_a.json", mode="few_shot")
     >>> list(name_systems({"table": {"a": items, "b": items}}))
@@ -293,13 +290,7 @@ def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]
 
 
 def items_of_argument(source: Any, reading: Mapping[str, Any], function: Callable[..., Any]) -> Items:
-    """Return the items that were passed to a function: Items as they are; a data frame or a file is read.
-
-    Args:
-        source: Items, a data frame or a path.
-        reading: how a data frame or a file is read: arguments of `read`.
-        function: the function, for messages.
-    """
+    """Return the items that were passed to `function`: Items as they are; a data frame or a file is read."""
     check_arguments(reading, function)
     if source is None or isinstance(source, (bool, int, float, list, tuple, Mapping)):
         raise ArgumentError(
@@ -321,12 +312,7 @@ def check_not_read(reading: Mapping[str, Any], name: str) -> None:
 
 
 def check_arguments(given: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    """Raise unless all arguments are those of `read`, and those that name a column are names.
-
-    Args:
-        given: the arguments.
-        function: the function that they were passed to, whose own arguments are suggested too.
-    """
+    """Raise unless all arguments are those of `read` or of `function`, and those that name a column are text."""
     known = [
         name
         for each in dict.fromkeys((read, function))
@@ -423,12 +409,7 @@ def is_table(path: Path) -> bool:
 
 
 def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFile], Format | None]:
-    """Return the files that a source names and their common format, or no files and None for a data frame.
-
-    Args:
-        source: as for `read`.
-        name: the format that the caller names; by default it is recognised.
-    """
+    """Return the files of a source and their common format (`name`, or recognised); nothing and None for a frame."""
     parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
     if not all(isinstance(part, (str, os.PathLike)) for part in parts):
         if name is not None:

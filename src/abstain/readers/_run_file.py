@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -145,8 +145,7 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _RunRow:
+class _RunRow(NamedTuple):
     participant: int | str
     item: str
     truth: Any
@@ -184,7 +183,7 @@ def _choose(experiments: list[_Experiment], mode: str | None, path: str) -> _Exp
 
 
 def _participants(experiment: _Experiment, path: str) -> list[_Participant]:
-    records = experiment.results.results if experiment.results is not None else []
+    records = experiment.results.results if experiment.results else []
     if not records:
         raise FormatError(
             f"{path}: the experiment has no participants (results.results must be a list of records)"
@@ -206,14 +205,7 @@ def _rows(records: list[_Participant], scale: tuple[float, float], path: str) ->
             f"{path}: {len(records) - len(done):,} participants failed, each with the {len(items):,} items of the "
             f"{len(done):,} that did not; that is more than can be judged by so few"
         )
-    rows: list[_RunRow] = []
-    for record in records:
-        identifier = record.participant_id
-        if record.success:
-            rows.extend(_participant_rows(record, items, scale, path))
-        else:
-            rows.extend(_RunRow(identifier, item, np.nan, np.nan, {}, Outcome.FAILED) for item in items)
-    return rows
+    return [row for record in records for row in _participant_rows(record, items, scale, path)]
 
 
 def _item_set(records: list[_Participant], path: str) -> dict[str, None]:
@@ -230,10 +222,12 @@ def _item_set(records: list[_Participant], path: str) -> dict[str, None]:
 def _participant_rows(
     record: _Participant, items: Mapping[str, None], scale: tuple[float, float], path: str
 ) -> list[_RunRow]:
+    identifier = record.participant_id
+    if not record.success:
+        return [_RunRow(identifier, item, np.nan, np.nan, {}, Outcome.FAILED) for item in items]
     truths = _complete(record, "ground_truth_items", items, path)
     predictions = _complete(record, "predicted_items", items, path)
     signals = _signals(record, items, path)
-    identifier = record.participant_id
     rows = []
     for item in items:
         place = f"{path}: participant {identifier}, item {item}"
@@ -249,16 +243,20 @@ def _participant_rows(
 def _signals(record: _Participant, items: Mapping[str, None], path: str) -> dict[str, Mapping[str, Any]]:
     if record.item_signals is not None:
         maps = _complete(record, "item_signals", items, path)
-        for item, signals in maps.items():
-            if not isinstance(signals, dict):
-                raise FormatError(
-                    f"{path}: participant {record.participant_id}, item {item}: item_signals must be an object"
-                )
+        _check_signals(record, maps, path)
         return {item: {_EVIDENCE: 0, **maps[item]} for item in items}
     if record.evidence_counts is not None:
         counts = _complete(record, "evidence_counts", items, path)
         return {item: {_EVIDENCE: counts[item]} for item in items}
     return {item: {} for item in items}
+
+
+def _check_signals(record: _Participant, maps: Mapping[str, Any], path: str) -> None:
+    for item, signals in maps.items():
+        if not isinstance(signals, dict):
+            raise FormatError(
+                f"{path}: participant {record.participant_id}, item {item}: item_signals must be an object"
+            )
 
 
 def _map(record: _Participant, key: str, path: str) -> Mapping[str, Any]:
@@ -341,9 +339,7 @@ def _exported_rows(record: _Participant, path: str) -> list[_RunRow]:
     for key, values in maps.items():
         if values is None or names is None or values.keys() != names.keys():
             raise FormatError(f"{path}: participant {cluster} has no {key} for each of its items")
-    for name, signals in maps["item_signals"].items():
-        if not isinstance(signals, dict):
-            raise FormatError(f"{path}: participant {cluster}, item {name}: item_signals must be an object")
+    _check_signals(record, maps["item_signals"], path)
     return [_RunRow(cluster, name, *(maps[key][name] for key in _EXPORTED_MAPS)) for name in names]
 
 

@@ -299,14 +299,10 @@ def _complete(nothing: Mask, name: str, problems: Problems) -> None:
 
 
 def uncrossed(low: Floats, high: Floats, truth: Floats, how: str) -> tuple[Floats, Floats]:
-    """Return bounds in order, where quantile regressions may cross them.
+    """Return bounds in order; quantile regressions may cross them.
 
-    Args:
-        low: the lower bounds.
-        high: the upper bounds.
-        truth: what is right, so that an empty interval holds it nowhere.
-        how: "sort" exchanges crossed bounds; "empty" makes the interval hold nothing and have no width, at the
-            middle of the two.
+    "sort" exchanges crossed bounds. "empty" replaces both by their middle, moved if it is the truth, so that the
+    interval has no width and does not contain the truth.
 
     >>> uncrossed(np.array([3.0]), np.array([1.0]), np.array([2.0]), "sort")
     (array([1.]), array([3.]))
