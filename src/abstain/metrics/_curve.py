@@ -18,7 +18,7 @@ A ranking without information is one tied block: its area is what any order of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ from abstain.resampling import (
     Statistic,
     WeightBatch,
     integrate_curve,
+    integrate_running_sums,
     keys_ascending,
     keys_of_pairs,
     prefix_mean_sum,
@@ -306,16 +307,9 @@ BALANCED_CURVE = Family(_balanced_statistic, has_convention=True)
 
 def area_of_run(run: RunningSums, total: Floats, convention: str) -> Floats:
     """Return the area under the selective risk of running sums, in any convention."""
-    if convention == "trapezoid":
-        return 0.5 * np.vecdot(run.step, run.risk[:, 1:] + run.risk[:, :-1]) / total
-    growth = GROWTH[convention]
-    whole = replace(
-        one_block(run.last_count, run.last_risk_sum),
-        first_count=run.count.take(run.row_start + run.first),
-        first_loss=run.risk_sum.take(run.row_start + run.first),
-        prefix_means={growth: prefix_mean_sum(run, continuous=growth == LOGARITHM)},
-    )
-    return aurc(whole, total, convention)
+    growth = () if convention == "trapezoid" else (GROWTH[convention],)
+    sums = integrate_running_sums(run, CurveRequest(risk=True, growth=growth))
+    return aurc(sums, total, convention)
 
 
 def single_item_trapezoid(sums: CurveSums) -> Floats:

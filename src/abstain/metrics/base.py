@@ -8,7 +8,6 @@ slower than cluster sums, with the same weights. The built-in metrics are functi
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import math
 import os
@@ -27,7 +26,7 @@ from abstain.resampling import Statistic, WeightBatch
 from abstain.results import EvaluationResult, MetricScore, check_results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from abstain._types import Floats
     from abstain.metrics._columns import Columns
@@ -114,13 +113,19 @@ def entry_point_metrics() -> dict[str, Any]:
 def imported_metric(path: str) -> Any:
     """Import ``package.module:Class``, looking in the working directory too, as `python -m` does."""
     module_name, _, attribute = path.partition(":")
-    with _working_directory_importable():
-        try:
-            module = importlib.import_module(module_name)
-        except Exception as problem:
-            # Whatever a module of the user's does when it is imported, the call that named it is what to mend.
-            reason = f"{type(problem).__name__}: {problem}"
-            raise ArgumentError(f"metric {path!r}: cannot import {module_name!r} ({reason})") from problem
+    here = os.getcwd()  # noqa: PTH109  (what goes onto the path is text)
+    added = here not in sys.path and "" not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as problem:
+        # Any exception that the user's module raises is an error of the argument that named it.
+        reason = f"{type(problem).__name__}: {problem}"
+        raise ArgumentError(f"metric {path!r}: cannot import {module_name!r} ({reason})") from problem
+    finally:
+        if added:
+            sys.path.remove(here)
     if not hasattr(module, attribute):
         hint = _validate.suggestion(attribute, vars(module))
         raise ArgumentError(f"metric {path!r}: {module_name} has no {attribute!r}{hint}")
@@ -134,19 +139,6 @@ def _loaded(entry: Any) -> Any:
         raise ArgumentError(
             f"the entry point {entry.name!r} ({entry.value}) cannot be loaded: {type(problem).__name__}: {problem}"
         ) from problem
-
-
-@contextlib.contextmanager
-def _working_directory_importable() -> Iterator[None]:
-    here = os.getcwd()  # noqa: PTH109  (what goes onto the path is text)
-    added = here not in sys.path and "" not in sys.path
-    if added:
-        sys.path.insert(0, here)
-    try:
-        yield
-    finally:
-        if added:
-            sys.path.remove(here)
 
 
 def _results_statistic(columns: Columns, *, metric: BaseMetric) -> Statistic:

@@ -457,10 +457,6 @@ def _stated(build: Callable[..., Statistic]) -> Family:
     return Family.of_one(built)
 
 
-def _top_label_of_rows(rows: Columns, *, bins: int) -> Statistic:
-    return bins_statistic(rows, group=labels.classes(rows.prediction)[0], bins=bins)
-
-
 def binned_error_metric(*, bins: int = DEFAULT_BINS, **settings: Any) -> MetricSpecification:
     """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
     checked_settings = _bin_settings(bins=bins, **settings)
@@ -522,7 +518,9 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         top_label_calibration_error,
-        family=_stated(_top_label_of_rows),
+        family=_stated(
+            lambda rows, bins: bins_statistic(rows, group=labels.classes(rows.prediction)[0], bins=bins)
+        ),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
         parameter=_BINS,
         scale_at=calibration_scale,

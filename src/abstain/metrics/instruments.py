@@ -112,24 +112,21 @@ class Instrument:
         return self.tiers[int(self.places(total))][0]
 
 
-INSTRUMENTS: dict[str, Instrument] = {
-    instrument.name: instrument
-    for instrument in (
-        Instrument(
-            name="PHQ-8",
-            items=(
-                "NoInterest",
-                "Depressed",
-                "Sleep",
-                "Tired",
-                "Appetite",
-                "Failure",
-                "Concentrating",
-                "Moving",
-            ),
-            item_scale=(0, 3),
-            tiers=(("none", 0), ("mild", 5), ("moderate", 10), ("moderately severe", 15), ("severe", 20)),
+INSTRUMENTS = {
+    "PHQ-8": Instrument(
+        name="PHQ-8",
+        items=(
+            "NoInterest",
+            "Depressed",
+            "Sleep",
+            "Tired",
+            "Appetite",
+            "Failure",
+            "Concentrating",
+            "Moving",
         ),
+        item_scale=(0, 3),
+        tiers=(("none", 0), ("mild", 5), ("moderate", 10), ("moderately severe", 15), ("severe", 20)),
     )
 }
 
@@ -289,19 +286,15 @@ def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
     seen = np.bincount(
         items.cluster_index * len(number) + place, minlength=len(items.cluster_ids) * len(number)
     )
-    wrong = (seen.reshape(-1, len(number)) != 1) & ~_failed_clusters(items)[:, None]
+    failed = np.zeros(len(items.cluster_ids), np.bool_)
+    failed[items.cluster_index[items.outcome == Outcome.FAILED]] = True
+    wrong = (seen.reshape(-1, len(number)) != 1) & ~failed[:, None]
     if wrong.any():
         cluster, item = np.argwhere(wrong)[0]
         times = int(seen.reshape(wrong.shape)[cluster, item])
         whose = f"{items.cluster_noun} {_validate.place_name(items.cluster_ids[cluster])}"
         raise DataError(f"{whose} has {form.items[item]} {times} times; a total needs every item once")
     return place
-
-
-def _failed_clusters(items: Items) -> NDArray[np.bool_]:
-    failed = np.zeros(len(items.cluster_ids), np.bool_)
-    failed[items.cluster_index[items.outcome == Outcome.FAILED]] = True
-    return failed
 
 
 def _constant_columns(items: Items) -> dict[str, list[Any]]:

@@ -97,14 +97,8 @@ def share_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
 
 def coverage_scale(columns: Columns, _value: Any) -> Scale:
     """Return the scale of how much is answered, which cannot vary where the source cannot abstain."""
-    counted = np.ones(len(columns), np.bool_)
-    return Scale(
-        0.0,
-        1.0,
-        float(columns.weight.sum()),
-        units=_units(columns, counted),
-        fixed=not columns.may_abstain,
-    )
+    shares = share_scale(columns, np.ones(len(columns), np.bool_))
+    return replace(shares, fixed=not columns.may_abstain)
 
 
 def mean_scale(columns: Columns, values: Floats, counted: Mask) -> Scale:

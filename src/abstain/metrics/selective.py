@@ -412,10 +412,6 @@ def _area(name: str, argument: str) -> str:
 # What each metric reads from the curve, and how it is computed.
 
 
-def _optimum_needs(_metric: MetricSpecification) -> CurveNeeds:
-    return CurveNeeds(ranking=False, optimum=True)
-
-
 def _risk_needs(metric: MetricSpecification) -> CurveNeeds:
     growth = () if metric.convention == "trapezoid" else (GROWTH[metric.convention],)
     return CurveNeeds(risk=True, growth=frozenset(growth))
@@ -437,14 +433,6 @@ def _hull_needs(metric: MetricSpecification) -> CurveNeeds:
 def _truncated_needs(metric: MetricSpecification) -> CurveNeeds:
     running = metric.convention != "trapezoid"
     return CurveNeeds(risk=True, areas_to=frozenset((metric.value,)), running=running)
-
-
-def _risk_at_coverage_needs(metric: MetricSpecification) -> CurveNeeds:
-    return CurveNeeds(risk_at=frozenset((metric.value - TOLERANCE,)))
-
-
-def _coverage_at_risk_needs(metric: MetricSpecification) -> CurveNeeds:
-    return CurveNeeds(risk=True, bounds=frozenset((metric.value + TOLERANCE,)))
 
 
 def _compute_aurc(curve: RankedCurve | Limited, metric: MetricSpecification) -> Floats:
@@ -495,14 +483,6 @@ def _compute_rejection_ratio(curve: RankedCurve, metric: MetricSpecification) ->
     return np.where(one_loss, np.nan, ratio(random - area, random - optimal))
 
 
-def _compute_aurc_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    return _limited(curve, metric.value).aurc(metric.convention)
-
-
-def _compute_augrc_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    return _limited(curve, metric.value).augrc(metric.convention)
-
-
 def _limited(curve: RankedCurve, coverage: float) -> Limited:
     """Limit a ranking to a coverage, by the pass along the ranks that its metrics share."""
     count = np.minimum(coverage * curve.total, curve.sums.count)
@@ -512,15 +492,6 @@ def _limited(curve: RankedCurve, coverage: float) -> Limited:
 def _compute_risk_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     crossing = curve.crossing(metric.value - TOLERANCE, areas=False)
     return crossing.loss_at / crossing.count_at
-
-
-def compute_coverage_at_risk(curve: RankedCurve, metric: MetricSpecification) -> Floats:
-    """Return the largest coverage whose selective risk is at most the parameter, 0 if there is none."""
-    return ratio(curve.sums.within[metric.value + TOLERANCE], curve.total)
-
-
-def _compute_cmax(curve: RankedCurve, _metric: MetricSpecification) -> Floats:
-    return curve.cmax
 
 
 _AREA_OF_RISK = {"scale_at": risk_scale("area"), "coverage_power": 1}
@@ -539,8 +510,8 @@ _unranked = specify(
 METRICS: tuple[MetricSpecification, ...] = (
     _ranked(
         coverage_at_risk,
-        curve_needs=_coverage_at_risk_needs,
-        compute=compute_coverage_at_risk,
+        curve_needs=lambda metric: CurveNeeds(risk=True, bounds=frozenset((metric.value + TOLERANCE,))),
+        compute=lambda curve, metric: ratio(curve.sums.within[metric.value + TOLERANCE], curve.total),
         direction=HIGHER,
         unit="share",
         comparison=PENALIZED,
@@ -549,7 +520,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _ranked(
         risk_at_coverage,
-        curve_needs=_risk_at_coverage_needs,
+        curve_needs=lambda metric: CurveNeeds(risk_at=frozenset((metric.value - TOLERANCE,))),
         compute=_compute_risk_at_coverage,
         undefined_at=undefined_if.unreached,
         parameter=_AT_COVERAGE,
@@ -559,7 +530,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     _ranked(
         aurc_at_coverage,
         curve_needs=_truncated_needs,
-        compute=_compute_aurc_at_coverage,
+        compute=lambda curve, metric: _limited(curve, metric.value).aurc(metric.convention),
         parameter=_AT_COVERAGE,
         matched=_compute_aurc,
         **_AREA_OF_RISK,
@@ -567,7 +538,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     _ranked(
         augrc_at_coverage,
         curve_needs=_truncated_needs,
-        compute=_compute_augrc_at_coverage,
+        compute=lambda curve, metric: _limited(curve, metric.value).augrc(metric.convention),
         parameter=_AT_COVERAGE,
         matched=_compute_augrc,
         **_AREA_OF_GENERALIZED_RISK,
@@ -634,19 +605,19 @@ METRICS: tuple[MetricSpecification, ...] = (
     _unranked(
         cmax,
         curve_needs=lambda _: CurveNeeds(ranking=False),
-        compute=_compute_cmax,
+        compute=lambda curve, _: curve.cmax,
         unit="share",
         scale_at=coverage_scale,
     ),
     _unranked(
         aurc_optimal,
-        curve_needs=_optimum_needs,
+        curve_needs=lambda _: CurveNeeds(ranking=False, optimum=True),
         compute=_compute_aurc_optimal,
         scale_at=risk_scale("area", power=2.0),
     ),
     _unranked(
         augrc_optimal,
-        curve_needs=_optimum_needs,
+        curve_needs=lambda _: CurveNeeds(ranking=False, optimum=True),
         compute=_compute_augrc_optimal,
         scale_at=risk_scale("generalized", power=2.0),
     ),
