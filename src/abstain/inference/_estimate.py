@@ -278,14 +278,8 @@ def with_draws(
     """Return an estimate with the bootstrap's percentile interval beside its own, or in its place.
 
     A replicate that is NaN is dropped; with fewer than two left the interval is the point itself. Without any
-    resamples, or where the value is undefined, there is none.
-
-    Args:
-        estimate: the value, with its jackknife interval or without any.
-        replicated: the values of the resamples.
-        bootstrap_weights: the resamples.
-        interval: "jackknife" to keep the interval, "percentile" or "bca" for one of the bootstrap instead.
-        left_out: the values without each cluster, which BCa needs.
+    resamples, or if the value is undefined, there is none. The jackknife keeps its interval. BCa needs the values
+    without each cluster (`left_out`).
     """
     if not bootstrap_weights.resamples:
         return estimate
