@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -278,47 +278,32 @@ def with_draws(
     """Return an estimate with the bootstrap's percentile interval beside its own, or in its place.
 
     A replicate that is NaN is dropped; with fewer than two left the interval is the point itself. Without any
-    resamples, or where the value is undefined, there is none.
-
-    Args:
-        estimate: the value, with its jackknife interval or without any.
-        replicated: the values of the resamples.
-        bootstrap_weights: the resamples.
-        interval: "jackknife" to keep the interval, "percentile" or "bca" for one of the bootstrap instead.
-        left_out: the values without each cluster, which BCa needs.
+    resamples, or if the value is undefined, there is none. The jackknife keeps its interval. BCa needs the values
+    without each cluster (`left_out`).
     """
     if not bootstrap_weights.resamples:
         return estimate
     undefined = np.isnan(replicated)
     kept = replicated[~undefined] if undefined.any() else np.ascontiguousarray(replicated)
     dropped = 1.0 - len(kept) / bootstrap_weights.resamples if estimate.defined else 1.0
-    changes: dict[str, Any] = {
-        "resamples": bootstrap_weights.resamples,
-        "seed": bootstrap_weights.seed,
-        "drop_rate": dropped,
-    }
+    estimate = replace(
+        estimate, resamples=bootstrap_weights.resamples, seed=bootstrap_weights.seed, drop_rate=dropped
+    )
     if not estimate.defined:
-        return replace(estimate, **changes)
+        return estimate
     drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
-    low, high = changes["percentile"] = drawn.ends(estimate.level)
+    low, high = drawn.ends(estimate.level)
+    estimate = replace(estimate, percentile=(low, high))
     # A difference that no resample changes keeps its exact bound: it is not known to be exactly that.
     if interval not in METHODS or (estimate.interval is not None and low == high == estimate.value):
-        return replace(estimate, **changes)
+        return estimate
     if interval == BCA and left_out is not None:
         drawn = Drawn.corrected(drawn.values, estimate.value, left_out)
         low, high = drawn.ends(estimate.level)
     finite = len(kept) >= 2 and np.isfinite(kept).all()
     se = float(np.std(kept, ddof=1)) if finite else math.nan
     return replace(
-        estimate,
-        **changes,
-        low=low,
-        high=high,
-        se=se,
-        drawn=drawn,
-        degrees=0.0,
-        method=METHODS[interval],
-        reason="",
+        estimate, low=low, high=high, se=se, drawn=drawn, degrees=0.0, method=METHODS[interval], reason=""
     )
 
 

@@ -280,15 +280,7 @@ def jackknife_estimates(
     n: int,
     level: float = 0.95,
 ) -> list[Estimate]:
-    """Return metrics with their jackknife intervals, one per scale.
-
-    Args:
-        values: the metrics over all clusters.
-        left_out: (groups, metrics) without each group of `weights`.
-        weights: what was left out.
-        scales: what each metric can be.
-        n: how many items were judged.
-        level: confidence level of the intervals.
+    """Return metrics with their jackknife intervals from the values (groups, metrics) without each group of `weights`.
 
     >>> from abstain.inference import JackknifeWeights
     >>> from abstain.metrics.scales import Scale

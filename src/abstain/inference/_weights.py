@@ -86,10 +86,7 @@ class BootstrapWeights:
         stream = RandomStream(library, self.seed, shared=shared)
         sizes = _in_turn((min(size, self.resamples - start) for start in starts), shared=shared)
         # Unlike a generator, `map` can be asked by one thread while it works for another: they draw side by side.
-        return map(partial(self._drawn_by_kernel, stream, stop), sizes)
-
-    def _drawn_by_kernel(self, stream: RandomStream, stop: StopFlag | None, rows: int) -> WeightBatch:
-        return WeightBatch.drawn(stream, self.clusters, rows, stop)
+        return map(partial(WeightBatch.drawn, stream, self.clusters, stop=stop), sizes)
 
     def _drawn_by_numpy(
         self, starts: Iterable[int], size: int, stop: StopFlag | None

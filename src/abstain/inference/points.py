@@ -48,9 +48,6 @@ class Points:
     def __repr__(self) -> str:
         return f"Points({len(self.value)} values)"
 
-    def __len__(self) -> int:
-        return self.value.shape[1]
-
     def some(self, places: slice) -> Points:
         """Return those at some of the thresholds."""
         return Points(self.value[:, places], self.low[:, places], self.high[:, places])

@@ -37,15 +37,32 @@ _QUANTILES = 101
 class AnsweredRows:
     """Judged rows, answered and declined; the confidence and the loss, in [0, 1], of a declined row are NaN.
 
-    `names` has one name per cluster. `weight` is the number of items that each row represents, None if each is one.
+    `names` has one name per cluster, and `cluster_noun` is the noun for one. `weight` is the number of items that each
+    row represents, None if each is one.
     """
 
     confidence: Floats
     loss: Floats
     cluster: Indices
     names: NDArray[Any]
+    cluster_noun: str
     weight: Floats | None = None
     groups: NDArray[Any] | None = None
+
+    @classmethod
+    def of_items(
+        cls, judged: Items, confidence: Floats, loss: Floats, groups: NDArray[Any] | None = None
+    ) -> AnsweredRows:
+        """Return judged items as rows; the loss of a declined item is NaN."""
+        return cls(
+            confidence=np.where(judged.answered, confidence, np.nan),
+            loss=loss,
+            cluster=judged.cluster_index,
+            names=judged.cluster_ids,
+            cluster_noun=judged.cluster_noun,
+            weight=judged.weight,
+            groups=groups,
+        )
 
     def __len__(self) -> int:
         return len(self.cluster)
@@ -69,6 +86,11 @@ class AnsweredRows:
     def clustered(self) -> bool:
         """True if some cluster has more than one item."""
         return len(self.names) < len(self) or (self.weight is not None and bool((self.weight != 1.0).any()))
+
+    @property
+    def noun(self) -> str:
+        """The noun for a cluster: "item" if every cluster has one item."""
+        return self.cluster_noun if self.clustered else "item"
 
     @property
     def binary(self) -> bool:
@@ -118,11 +140,6 @@ class AnsweredRows:
             digest.update((column[order] + 0.0).tobytes())
             digests.append(digest.hexdigest())
         return digests[3], digests[2]
-
-
-def cluster_noun(items: Items, rows: AnsweredRows) -> str:
-    """Return the noun for a cluster: "item" if every cluster has one item."""
-    return items.cluster_noun if rows.clustered else "item"
 
 
 def confidence_quantiles(rows: AnsweredRows) -> tuple[float, ...]:
@@ -233,14 +250,8 @@ def answered_rows(
             f"loss {measured.name} is {losses[row]:g} for {judged.describe_row(row)} ({int(beyond.sum())} such items), "
             f"and a promise needs losses from 0 to {largest:g}"
         )
-    rows = AnsweredRows(
-        confidence=np.where(answered, ranking.values, np.nan),
-        loss=np.minimum(scaled, 1.0),
-        cluster=judged.cluster_index,
-        names=judged.cluster_ids,
-        weight=judged.weight,
-        groups=None if by is None else group_names(judged, by),
-    )
+    groups = None if by is None else group_names(judged, by)
+    rows = AnsweredRows.of_items(judged, ranking.values, np.minimum(scaled, 1.0), groups)
     return rows, measured, largest
 
 

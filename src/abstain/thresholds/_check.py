@@ -20,12 +20,7 @@ from abstain.inference.points import points_of
 from abstain.losses import LOSS_NAMES
 from abstain.metrics import Columns
 from abstain.readers import items_of_argument
-from abstain.thresholds._answered_rows import (
-    answered_rows,
-    cluster_noun,
-    confidence_quantiles,
-    policy_confidence,
-)
+from abstain.thresholds._answered_rows import answered_rows, confidence_quantiles, policy_confidence
 from abstain.thresholds._drift import drift_warnings
 from abstain.thresholds._sentences import check_lines
 
@@ -176,7 +171,7 @@ def check_policy(
         answered=round(answered),
         wrong=round(float(counts[answer & (rows.loss > 0.0)].sum())),
         clusters=len(rows.names),
-        cluster_noun=cluster_noun(items, rows),
+        cluster_noun=rows.noun,
         reason=reason,
         warnings=(
             *ranking.warnings,
@@ -198,7 +193,7 @@ def _is_same_data(policy: Policy, items: Items, rows: AnsweredRows) -> bool:
         return True
     if chosen_on.sha256 is None or chosen_on.sha256 != items.provenance.get("sha256"):
         return False
-    if chosen_on.cluster_noun == cluster_noun(items, rows):
+    if chosen_on.cluster_noun == rows.noun:
         return chosen_on.answers == answers
     # Names of different kinds of clusters cannot be compared, so compare the confidences.
     same_count = chosen_on.answered == round(float(rows.item_counts[rows.answered].sum()))

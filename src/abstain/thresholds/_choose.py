@@ -8,7 +8,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from abstain import _files, _validate
 from abstain._confidences import load_calibrations
@@ -17,7 +16,6 @@ from abstain.readers import items_of_argument
 from abstain.thresholds._answered_rows import (
     AnsweredRows,
     answered_rows,
-    cluster_noun,
     confidence_quantiles,
     one_confidence,
 )
@@ -130,9 +128,9 @@ def choose_threshold(
     items = items_of_argument(items, columns, choose_threshold)
     ranking = one_confidence(items.judged, confidence, calibration)
     rows, item_loss, largest = answered_rows(items, ranking, loss, largest_loss, by)
-    _check_rows(rows, items)
-    request = request.with_method_for(rows, items.cluster_noun, finite_sample=finite_sample)
-    chosen, groups = _choose_for_all_and_by_group(request, rows, items.cluster_noun)
+    _check_rows(rows)
+    request = request.with_method_for(rows, finite_sample=finite_sample)
+    chosen, groups = _choose_for_all_and_by_group(request, rows)
     data = _describe_data(request, items, rows)
     must_decline = 0.0
     if request.promise == SELECTIVE and data.risk is not None:
@@ -160,30 +158,30 @@ def choose_threshold(
         worst=request.worst,
         groups=groups,
         must_decline=must_decline,
-        assumptions=_assumptions(request, rows, items.cluster_noun),
+        assumptions=_assumptions(request, rows),
         warnings=(*ranking.warnings, *_warnings(request, items, rows)),
     )
 
 
-def _check_rows(rows: AnsweredRows, items: Items) -> None:
+def _check_rows(rows: AnsweredRows) -> None:
     if not len(rows):
         raise DataError("there is no item to choose on: none is answered or abstained")
     if not rows.answered.any():
         raise DataError("nothing was answered, so that there is no confidence to choose a threshold of")
     if len(rows.names) < 2:
         raise DataError(
-            f"one {items.cluster_noun} alone says nothing about others; a promise needs items of several"
+            f"one {rows.cluster_noun} alone says nothing about others; a promise needs items of several"
         )
 
 
 def _choose_for_all_and_by_group(
-    request: ThresholdRequest, rows: AnsweredRows, noun: str
+    request: ThresholdRequest, rows: AnsweredRows
 ) -> tuple[Chosen, tuple[Chosen, ...]]:
     parts = rows.by_group()
     if request.by is not None and not request.worst:
-        groups = [_choose_for_group(request, part, noun, name) for name, part in parts.items()]
+        groups = [_choose_for_group(request, part, name) for name, part in parts.items()]
         return Chosen(reason=f"there is one threshold per {request.by}, see groups"), tuple(groups)
-    chosen = _choose(request, rows, noun)
+    chosen = _choose(request, rows)
     threshold = chosen.threshold
     return chosen, tuple(
         Chosen(group=name, seen=None if threshold is None else _observe(request, part, threshold))
@@ -191,19 +189,19 @@ def _choose_for_all_and_by_group(
     )
 
 
-def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, noun: str, name: str) -> Chosen:
+def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, name: str) -> Chosen:
     if not rows.answered.any() or len(rows.names) < 2:
-        return Chosen(group=name, reason=f"fewer than two {noun}s, or no answer")
+        return Chosen(group=name, reason=f"fewer than two {rows.cluster_noun}s, or no answer")
     if request.method == "cluster-t" and len(rows.names) < FEW_CLUSTERS:
         request = replace(request, method="betting")
-    return msgspec.structs.replace(_choose(request, rows, noun), group=name)
+    return msgspec.structs.replace(_choose(request, rows), group=name)
 
 
-def _choose(request: ThresholdRequest, rows: AnsweredRows, noun: str) -> Chosen:
+def _choose(request: ThresholdRequest, rows: AnsweredRows) -> Chosen:
     selection = Selection.of_rows(request, rows)
     step, p_values = selection.select_step()
     if step is None:
-        return Chosen(reason=reason_for_none(selection, rows, noun), instead=alternative(selection))
+        return Chosen(reason=reason_for_none(selection, rows), instead=alternative(selection))
     threshold = float(selection.table.thresholds[step])
     is_answered = rows.confidence >= threshold
     lowest_answered = float(rows.confidence[is_answered].min()) if is_answered.any() else threshold
@@ -269,7 +267,7 @@ def _describe_data(request: ThresholdRequest, items: Items, rows: AnsweredRows) 
         items=round(float(rows.item_counts.sum())),
         answered=round(answered),
         clusters=len(rows.names),
-        cluster_noun=cluster_noun(items, rows),
+        cluster_noun=rows.noun,
         largest_cluster=request.largest_cluster_of(rows),
         risk=float(counts @ rows.loss[rows.answered]) / answered,
     )
@@ -280,19 +278,14 @@ def guaranteed_thresholds(
 ) -> dict[float, float]:
     """Return the threshold that the default method guarantees for each risk; risks without one are left out.
 
-    Args:
-        items: judged items.
-        values: the confidence of each item.
-        loss: the loss of each item, in [0, 1]; NaN if it is not answered.
-        risks: the risk limits, each fixed before looking at the data.
-        sure: the probability with which each guarantee holds.
+    Every judged item has a confidence (`values`) and a loss in [0, 1], NaN if it is not answered. Each guarantee holds
+    with the probability `sure`, by itself.
     """
-    confidence = np.where(items.answered, values, np.nan)
-    rows = AnsweredRows(confidence, loss, items.cluster_index, items.cluster_ids, items.weight)
+    rows = AnsweredRows.of_items(items, values, loss)
     if not rows.answered.any() or len(rows.names) < 2:
         return {}
     request = ThresholdRequest(risk=risks[0], sure=sure)
-    request = request.with_method_for(rows, items.cluster_noun, finite_sample=False)
+    request = request.with_method_for(rows, finite_sample=False)
     selection = Selection.of_rows(request, rows)
     thresholds = {}
     for risk in risks:
@@ -302,8 +295,8 @@ def guaranteed_thresholds(
     return thresholds
 
 
-def _assumptions(request: ThresholdRequest, rows: AnsweredRows, noun: str) -> tuple[str, ...]:
-    units = f"{noun}s" if rows.clustered else "items"
+def _assumptions(request: ThresholdRequest, rows: AnsweredRows) -> tuple[str, ...]:
+    units = f"{rows.noun}s"
     assumptions = [
         f"the {units} to come are drawn like those that the threshold was chosen on, and independently of one another",
         "the risk, the sureness and the method were decided on before looking at these data, and tried once",
@@ -315,7 +308,7 @@ def _assumptions(request: ThresholdRequest, rows: AnsweredRows, noun: str) -> tu
     if request.method == "cluster-t":
         assumptions.append(f"there are many {units}: the test is asymptotic")
     if request.method in ("betting", "hoeffding-bentkus") and rows.clustered:
-        assumptions.append(f"no {noun} has more than {request.largest_cluster_of(rows):g} items")
+        assumptions.append(f"no {rows.noun} has more than {request.largest_cluster_of(rows):g} items")
     if request.method == "crc" and rows.clustered:
         assumptions.append(f"the risk that is kept to is the mean over {units} of the risk within each")
     if request.needless is not None:

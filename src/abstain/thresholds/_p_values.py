@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain import _validate
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -117,11 +116,6 @@ def effective_binomial_p(
     with np.errstate(invalid="ignore"):
         p_values = betainc(np.maximum(effective - errors, 1e-300), errors + 1.0, 1.0 - risk)
     return np.where((count > 0) & (mean < 1.0), p_values, 1.0)
-
-
-def largest_bet(risk: float) -> float:
-    """Return the largest bet that cannot lose more than the wealth: ``1 + bet * (risk - Z) >= 0`` for Z up to 1."""
-    return 1.0 / (1.0 - _validate.level(risk, "risk"))
 
 
 def betting_wealth(gains: Floats, state: Floats | None = None) -> tuple[Floats, Floats]:

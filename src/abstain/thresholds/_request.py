@@ -91,7 +91,7 @@ class ThresholdRequest:
         """The number of independent answers without an error that is just enough to show the risk."""
         return math.log(self.delta) / math.log1p(-self.risk)
 
-    def with_method_for(self, rows: AnsweredRows, noun: str, *, finite_sample: bool) -> ThresholdRequest:
+    def with_method_for(self, rows: AnsweredRows, *, finite_sample: bool) -> ThresholdRequest:
         """Return the request with a test and a search that are valid for these rows."""
         method = self.method
         if self.sure is None:
@@ -106,8 +106,8 @@ class ThresholdRequest:
             )
         if method in ("binomial", "sgr") and rows.clustered:
             raise ArgumentError(
-                f"{method} takes items as independent, and some {noun}s have several here: such promises are broken "
-                "far too often; choose cluster-t or betting"
+                f"{method} takes items as independent, and some {rows.cluster_noun}s have several here: such promises "
+                "are broken far too often; choose cluster-t or betting"
             )
         if method in ("binomial", "sgr") and not rows.binary:
             raise ArgumentError(

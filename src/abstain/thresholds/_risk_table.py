@@ -276,7 +276,8 @@ class RiskTable:
     def _betting_gains(self, risk: float) -> Iterator[Floats]:
         """Yield, for blocks of clusters in `order`, the largest bet times (risk - loss of the cluster)."""
         sums, steps = self.cluster_sums, len(self)
-        largest_bet = _p_values.largest_bet(risk)
+        # A bet must not lose more than the wealth: ``1 + bet * (risk - loss) >= 0`` for losses up to 1.
+        largest_bet = 1.0 / (1.0 - risk)
         order = np.arange(sums.units) if self.order is None else self.order
         position = np.empty(sums.units, np.intp)
         position[order] = np.arange(sums.units)

@@ -55,13 +55,7 @@ def selection_with_guaranteed_risk(
 
     The bound of a try is the upper end of the Clopper-Pearson interval. Reference: Geifman and El-Yaniv, "Selective
     Classification for Deep Neural Networks", 2017, algorithm 2. Here the last try within the limit is returned, because
-    the final try need not be within it.
-
-    Args:
-        errors: number of wrong answers at each step.
-        answered: number of answers at each step.
-        risk: the risk limit.
-        delta: the allowed probability that the guarantee fails.
+    the final try need not be within it. `errors` of the `answered` items are wrong at each step.
 
     >>> wrong = np.cumsum([0.0] * 180 + [1.0] * 20)
     >>> selection_with_guaranteed_risk(wrong, np.arange(1.0, 201.0), 0.05, 0.05)[0]

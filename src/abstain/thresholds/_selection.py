@@ -186,7 +186,7 @@ def _mean_losses(table: RiskTable) -> Floats:
     )
 
 
-def reason_for_none(selection: Selection, rows: AnsweredRows, noun: str) -> str:
+def reason_for_none(selection: Selection, rows: AnsweredRows) -> str:
     """Return why no step is selected: too few data even without errors, or observed risks that are too high."""
     request, table = selection.request, selection.full_table or selection.table
     if request.method == "crc":
@@ -195,7 +195,7 @@ def reason_for_none(selection: Selection, rows: AnsweredRows, noun: str) -> str:
     count = table.clusters if by_cluster else float(table.answered[-1])
     least = math.ceil(request.least_answers)
     if count < least:
-        units = f"{noun}s" if by_cluster else "answers"
+        units = f"{rows.cluster_noun}s" if by_cluster else "answers"
         return f"even without a single error it would take {least:,} {units}, and here are {count:,.0f}"
     if rows.constant_confidence:
         return (
