@@ -68,7 +68,7 @@ def check_command(
 
 
 def _document(found: SourceCheck) -> dict[str, Any]:
-    from abstain.report.artifact import finite  # noqa: PLC0415
+    from abstain.report.tables import finite  # noqa: PLC0415
 
     outcomes = ("answered", "abstained", "failed", "unscored")
     return {

@@ -77,7 +77,7 @@ def power_command(
             **options,
         )
     if as_json:
-        from abstain.report.artifact import finite  # noqa: PLC0415
+        from abstain.report.tables import finite  # noqa: PLC0415
 
         names = [field.name for field in fields(answer) if field.name != "provenance"]
         values = {name: getattr(answer, name) for name in names}

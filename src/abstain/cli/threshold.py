@@ -192,7 +192,7 @@ def _document(policy: Policy, found: PolicyCheck | None) -> str:
 
 
 def _checked(found: PolicyCheck) -> dict[str, Any]:
-    from abstain.report.artifact import finite  # noqa: PLC0415
+    from abstain.report.tables import finite  # noqa: PLC0415
 
     told = {
         name: {

@@ -48,11 +48,6 @@ def encode(document: Struct) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def finite(value: Any) -> Any:
-    """Return a value as JSON has it: a number that is undefined or infinite is null."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def build_record(kind: type[Record], source: object, **fields: Any) -> Record:
     """Return a record: the given fields, and the attributes of `source` that are named like the other fields."""
     names = [name for name in kind.__struct_fields__ if name not in fields]
@@ -164,8 +159,7 @@ def _metric_table(table: MetricTable) -> MetricsPart:
     return MetricsPart(
         outcomes=build_record(OutcomesPart, table.outcomes),
         definitions={
-            name: build_record(DefinitionPart, metric, needs=list(metric.needs))
-            for name, metric in table.specifications.items()
+            name: build_record(DefinitionPart, metric) for name, metric in table.specifications.items()
         },
         overall=_metrics(table.estimates),
         by=list(table.by),
@@ -227,18 +221,9 @@ class Delta(_Verdict):
     ci95: Interval | None
 
 
-def _deltas(differences: Mapping[str, Difference]) -> dict[str, Delta]:
-    return {
-        name: build_record(
-            Delta,
-            differences[key],
-            delta=differences[key].estimate.value,
-            ci95=_percentile_interval(differences[key].estimate),
-            **_verdict_fields(differences[key]),
-        )
-        for key, name in _NAMES.items()
-        if key in differences
-    }
+def _delta(difference: Difference) -> Delta:
+    value, ci95 = difference.estimate.value, _percentile_interval(difference.estimate)
+    return build_record(Delta, difference, delta=value, ci95=ci95, **_verdict_fields(difference))
 
 
 class MetricDelta(_Verdict):
@@ -352,9 +337,13 @@ def _comparison(result: Result) -> ComparisonPart:
         intersection_only=matching.intersection_only,
         headline=None if result.headline is None else build_record(HeadlinePart, result.headline),
         deltas={
-            name: _deltas(deltas.differences)
-            for name, deltas in result.deltas.items()
-            if name in left and name in right
+            confidence: {
+                name: _delta(deltas.differences[key])
+                for key, name in _NAMES.items()
+                if key in deltas.differences
+            }
+            for confidence, deltas in result.deltas.items()
+            if confidence in left and confidence in right
         },
         differences=[
             build_record(
@@ -439,11 +428,8 @@ class OwnIntervals(IntervalsRecord):
 
 
 def _intervals(areas: dict[str, Estimate], risks: dict[str, Estimate], settings: Settings) -> OwnIntervals:
-    methods = {
-        name: estimate.method
-        for name, estimate in (areas | _with_prefix(risks)).items()
-        if estimate.interval is not None
-    }
+    estimates = areas | _with_prefix(risks)
+    methods = {name: each.method for name, each in estimates.items() if each.interval is not None}
     usual = Counter(methods.values()).most_common(1)[0][0] if methods else "none"
     return OwnIntervals(
         **{name: _finite_interval(estimate.interval) for name, estimate in areas.items()},

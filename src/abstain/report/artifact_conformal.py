@@ -99,7 +99,9 @@ class ClaimPart(Struct):
 
 
 def _claim(result: ClaimResult) -> ClaimPart:
-    slab = result.slab
+    slab = None
+    if result.slab is not None:
+        slab = build_record(SlabPart, result.slab, direction=result.slab.direction.tolist())
     return ClaimPart(
         claim=result.claim,
         verdict=_verdict(result.verdict),
@@ -107,9 +109,7 @@ def _claim(result: ClaimResult) -> ClaimPart:
         strata=[_stratum(part) for part in result.strata],
         groups={name: [_stratum(part) for part in parts] for name, parts in result.groups.items()},
         width_quantiles=result.width_quantiles.tolist(),
-        worst_slab=(
-            None if slab is None else build_record(SlabPart, slab, direction=slab.direction.tolist())
-        ),
+        worst_slab=slab,
     )
 
 

@@ -15,8 +15,6 @@ from abstain.report.tables import Column, Table
 from abstain.report.views import source_line
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from abstain.calibrators import Calibration
     from abstain.report.tables import Cell
 
@@ -36,28 +34,29 @@ _LABELS = {
 
 def calibration_summary(calibration: Calibration, width: int = WIDTH) -> Group:
     """Return the summary of an artifact."""
-    source = calibration.source
+    source, validation = calibration.source, calibration.validation
+    title, base_rate = "temperature of the stated confidence", ""
+    if isinstance(calibration, TrainedCalibration):
+        target, rate = calibration.target, calibration.training_metadata.positive_rate
+        title = f"{calibration.method} calibrator of {target} on {', '.join(calibration.features)}"
+        base_rate = "" if rate is None else f", mean {target} {rate:.3f}"
     clusters = "" if source.n_clusters is None else f" in {source.n_clusters} clusters"
     parts = [
-        heading(f"{_title(calibration)}, learned from {_where(calibration)}"),
-        line(f"{source.n_samples} answered items{clusters}{_base_rate(calibration)}"),
-        *_learned(calibration),
+        heading(f"{title}, learned from {_source(calibration)}"),
+        line(f"{source.n_samples} answered items{clusters}{base_rate}"),
     ]
-    validation = calibration.validation
+    if isinstance(calibration, VerbalizedCalibration):
+        verdict = "overconfident" if calibration.temperature > 1.0 else "not overconfident"
+        parts.append(line(f"temperature {calibration.temperature:.3f}: what the model states is {verdict}"))
     if validation is not None:
         table = calibration_table(calibration)
         rows = tuple(
             (_LABELS.get(str(name), name), *("undefined" if value is None else value for value in values))
             for name, *values in table.rows
         )
-        how = (
-            validation.reason or f"{validation.method}; report this column, the other flatters the calibrator"
-        )
-        parts += [
-            line(),
-            format_table(Table("", table.columns, rows), width),
-            line(f"[held out: {how}]", dim=True),
-        ]
+        advice = f"{validation.method}; report this column, the other flatters the calibrator"
+        how = line(f"[held out: {validation.reason or advice}]", dim=True)
+        parts += [line(), format_table(Table("", table.columns, rows), width), how]
     return Group(*parts, *format_warnings((notice.message for notice in calibration.warnings), width))
 
 
@@ -72,29 +71,9 @@ def calibration_table(calibration: Calibration) -> Table:
         rows = [(name, value, held_out.get(name)) for name, value in validation.in_sample.items()]
         notes.insert(0, f"Held out: {validation.reason or validation.method}.")
     samples = calibration.source.n_samples
-    title = f"Calibration learned from {samples} answered items of {_where(calibration)}"
+    title = f"Calibration learned from {samples} answered items of {_source(calibration)}"
     return Table(title, columns, tuple(rows), tuple(notes))
 
 
-def _where(calibration: Calibration) -> str:
+def _source(calibration: Calibration) -> str:
     return source_line({"path": calibration.source.path, "mode": calibration.source.mode})
-
-
-def _title(calibration: Calibration) -> str:
-    if isinstance(calibration, TrainedCalibration):
-        return f"{calibration.method} calibrator of {calibration.target} on {', '.join(calibration.features)}"
-    return "temperature of the stated confidence"
-
-
-def _base_rate(calibration: Calibration) -> str:
-    if not isinstance(calibration, TrainedCalibration):
-        return ""
-    rate = calibration.training_metadata.positive_rate
-    return "" if rate is None else f", mean {calibration.target} {rate:.3f}"
-
-
-def _learned(calibration: Calibration) -> list[Text]:
-    if isinstance(calibration, VerbalizedCalibration):
-        verdict = "overconfident" if calibration.temperature > 1.0 else "not overconfident"
-        return [line(f"temperature {calibration.temperature:.3f}: what the model states is {verdict}")]
-    return []

@@ -54,23 +54,12 @@ def check_summary(source: SourceCheck, notes: Sequence[str] = (), width: int = W
         *(format_item("-", reason, width) for reason in _reasons(source.confidences)),
         line(),
         heading("metrics"),
-        *(
-            format_item(
-                "yes" if state.possible else "no ",
-                f"{name}{f': {state.reason}' if state.reason else ''}",
-                width,
-            )
-            for name, state in source.metrics.items()
-        ),
-        line(),
     ]
-    if source.problems:
-        parts += [
-            heading("problems"),
-            *(format_item("!", problem, width, "red") for problem in source.problems),
-        ]
-    else:
-        parts.append(line("no problems found"))
+    for name, state in source.metrics.items():
+        words = f"{name}: {state.reason}" if state.reason else name
+        parts.append(format_item("yes" if state.possible else "no ", words, width))
+    parts += [line(), heading("problems") if source.problems else line("no problems found")]
+    parts += [format_item("!", problem, width, "red") for problem in source.problems]
     return Group(*parts)
 
 
@@ -95,14 +84,11 @@ def _signals(source: SourceCheck) -> Table:
         Column("tied", digits=0),
         Column("missing", digits=0),
     )
-    rows = tuple(
-        (
-            *(name, f"{signal.low:g}", f"{signal.high:g}", signal.distinct),
-            *(f"{100 * signal.tied_share:.0f}%", signal.missing),
-        )
-        for name, signal in source.signals.items()
-    )
-    return Table("", columns, rows)
+    rows = []
+    for name, signal in source.signals.items():
+        tied = f"{100 * signal.tied_share:.0f}%"
+        rows.append((name, f"{signal.low:g}", f"{signal.high:g}", signal.distinct, tied, signal.missing))
+    return Table("", columns, tuple(rows))
 
 
 def _reasons(confidences: Mapping[str, Availability]) -> list[str]:
@@ -123,20 +109,13 @@ def check_table(source: SourceCheck) -> Table:
         for role, name in source.columns.items()
     ]
     rows += [("system", name, items.counts.total, "") for name, items in source.systems.items() if name]
-    rows += [
-        ("outcome", name, getattr(counts, name), "")
-        for name in ("answered", "abstained", "failed", "unscored")
-    ]
+    outcomes = ("answered", "abstained", "failed", "unscored")
+    rows += [("outcome", name, getattr(counts, name), "") for name in outcomes]
     rows.append(("clusters", clusters.noun, clusters.count, _sizes(clusters)))
-    rows += [
-        (
-            "signal",
-            name,
-            f"{signal.low:g} to {signal.high:g}",
-            f"{signal.distinct} distinct, {100 * signal.tied_share:.0f}% tied, {signal.missing} missing",
-        )
-        for name, signal in source.signals.items()
-    ]
+    for name, signal in source.signals.items():
+        tied = f"{100 * signal.tied_share:.0f}% tied"
+        remark = f"{signal.distinct} distinct, {tied}, {signal.missing} missing"
+        rows.append(("signal", name, f"{signal.low:g} to {signal.high:g}", remark))
     for what, states in (("confidence", source.confidences), ("metric", source.metrics)):
         rows += [(what, name, state.possible, state.reason) for name, state in states.items()]
     rows += [("default", name, value, "") for name, value in source.defaults.items()]

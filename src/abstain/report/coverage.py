@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
-    from rich.text import Text
 
     from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
-    from abstain.inference import CoverageVerdict
     from abstain.report.tables import Cell
 
 # Of more groups than this only the worst are shown; the results JSON has them all.
@@ -53,14 +51,18 @@ _MEANINGS = {
 
 def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
     """Return the summary of intervals or sets for a terminal of some width."""
-    population = (
-        f"{format_count(result.rows, result.kind[:-1])} in {format_count(result.clusters, 'cluster')}"
+    predictions, clusters = (
+        format_count(result.rows, result.kind[:-1]),
+        format_count(result.clusters, "cluster"),
     )
+    verdicts = format_table(claims_table(result), width)
+    for word, style in _STYLES.items():
+        verdicts.highlight_regex(word, style)
     parts: list[RenderableType] = [
         heading(_source(result)),
-        line(f"population: {population}"),
+        line(f"population: {predictions} in {clusters}"),
         line(),
-        _coloured(format_table(claims_table(result), width)),
+        verdicts,
         format_table(metrics_table(result), width),
     ]
     for claim in result.claims:
@@ -69,7 +71,12 @@ def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
             format_table(parts_table(f"coverage by {name}{suffix}", strata), width)
             for name, strata in groupings_of(result, claim)
         ]
-        parts += _slab(claim, suffix)
+        if claim.slab is not None:
+            slab, coverage = claim.slab, format(claim["worst_slab_coverage"], ".3f")
+            direction = ", ".join(f"{part:.3g}" for part in slab.direction)
+            where = f"along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"
+            words = f"worst slab{suffix}: {coverage} over {slab.count:,} held-out rows, {where}"
+            parts += [line(words), line()]
     parts += [
         line(_method(result), dim=True),
         *format_warnings(map(str, result.warnings), width),
@@ -86,10 +93,7 @@ def coverage_tables(result: CoverageResult) -> list[Table]:
             verdict = claim.verdict.verdict if name == "coverage" else ""
             rows.append((claim.claim, name, "all", result.rows, estimate, verdict))
         for name, strata in groupings_of(result, claim):
-            rows += [
-                (claim.claim, f"coverage by {name}", *_cells(part)[:3], _word(part.verdict))
-                for part in strata
-            ]
+            rows += [(claim.claim, f"coverage by {name}", *_cells(part)) for part in strata]
     rows += [("all", name, "all", result.rows, estimate, "") for name, estimate in result.metrics.items()]
     columns = (
         Column("claim"),
@@ -128,7 +132,9 @@ def metrics_table(result: CoverageResult) -> Table:
     ]
     rest = ("",) * (len(claims) - 1)
     rows += [(f"{name} (all claims)", estimate, *rest) for name, estimate in result.metrics.items()]
-    return Table("Metrics", (Column("metric"), *claims), tuple(rows), _reasons(result))
+    metrics = [*(pair for claim in result.claims for pair in claim.items()), *result.metrics.items()]
+    reasons = dict.fromkeys(f"{name}: {estimate.reason}." for name, estimate in metrics if estimate.reason)
+    return Table("Metrics", (Column("metric"), *claims), tuple(rows), tuple(reasons))
 
 
 def parts_table(title: str, parts: Sequence[Stratum]) -> Table:
@@ -148,29 +154,13 @@ def parts_table(title: str, parts: Sequence[Stratum]) -> Table:
 
 
 def _cells(part: Stratum) -> tuple[Cell, Cell, Cell, Cell]:
-    return str(part.label), part.count, part.coverage, _word(part.verdict)
+    verdict = "" if part.verdict is None else part.verdict.verdict
+    return str(part.label), part.count, part.coverage, verdict
 
 
 def groupings_of(result: CoverageResult, claim: ClaimResult) -> list[tuple[str, Sequence[Stratum]]]:
     """Return the strata and the groups of a claim, each with the name of the grouping."""
     return [("width" if result.kind == "intervals" else "set size", claim.strata), *claim.groups.items()]
-
-
-def _reasons(result: CoverageResult) -> tuple[str, ...]:
-    """Why numbers are undefined or infinite, each reason once."""
-    metrics = [*(pair for claim in result.claims for pair in claim.items()), *result.metrics.items()]
-    return tuple(
-        dict.fromkeys(f"{name}: {estimate.reason}." for name, estimate in metrics if estimate.reason)
-    )
-
-
-def _slab(claim: ClaimResult, suffix: str) -> list[RenderableType]:
-    if claim.slab is None:
-        return []
-    slab, coverage = claim.slab, format(claim["worst_slab_coverage"], ".3f")
-    direction = ", ".join(f"{part:.3g}" for part in slab.direction)
-    text = f"worst slab{suffix}: {coverage} over {slab.count:,} held-out rows"
-    return [line(f"{text}, along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"), line()]
 
 
 def _method(result: CoverageResult) -> str:
@@ -184,15 +174,5 @@ def _method(result: CoverageResult) -> str:
     return f"[{percent}: {method}]"
 
 
-def _coloured(table: Text) -> Text:
-    for word, style in _STYLES.items():
-        table.highlight_regex(word, style)
-    return table
-
-
 def _source(result: CoverageResult) -> str:
     return str(result.provenance.get("path") or result.kind)
-
-
-def _word(verdict: CoverageVerdict | None) -> str:
-    return "" if verdict is None else verdict.verdict

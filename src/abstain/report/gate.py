@@ -43,22 +43,18 @@ def gate_table(result: GateResult) -> Table:
         )
         for check in result.checks
     )
-    over = [
-        f"{format_count(count, result.cluster_noun)} {whose}"
-        for count, whose in (
-            (result.clusters, "of the run"),
-            (result.compared, "that run and baseline share"),
-        )
-        if count
-    ]
-    notes = (
+    counts = {"of the run": result.clusters, "that run and baseline share": result.compared}
+    over = [f"{format_count(count, result.cluster_noun)} {whose}" for whose, count in counts.items() if count]
+    notes = [
         f"Judged by {100 * result.level:g}% intervals over {', changes over '.join(over)}; inconclusive if the "
-        "interval spans the bound.",
-        *([] if result.loss is None else [f"Judged with {loss_line(result.loss)}."]),
-        *([f"Answers are ranked by {result.confidence}."] if result.confidence else []),
-        *(str(warning) for warning in result.warnings),
-    )
-    return Table(f"Gate: {result.verdict}", _COLUMNS, rows, notes)
+        "interval spans the bound."
+    ]
+    if result.loss is not None:
+        notes.append(f"Judged with {loss_line(result.loss)}.")
+    if result.confidence:
+        notes.append(f"Answers are ranked by {result.confidence}.")
+    notes += [str(warning) for warning in result.warnings]
+    return Table(f"Gate: {result.verdict}", _COLUMNS, rows, tuple(notes))
 
 
 def gate_text(result: GateResult, width: int | None = None) -> str:

@@ -8,7 +8,6 @@ sequence of a terminal. To add a format, write its renderer and add one line to 
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
@@ -27,17 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Cell = str | int | float | bool | Estimate | None
-
-__all__ = [
-    "FORMATS",
-    "PAGE",
-    "Column",
-    "Table",
-    "format_of",
-    "render",
-    "table_html",
-    "table_text",
-]
 
 PAGE = "html"
 _ENDINGS = {
@@ -202,9 +190,11 @@ def table_text(table: Table, width: int | None = None) -> str:
     """
     shown = table.readable
     lines = _fit_width(shown, width)
-    head = [*_wrapped_note(shown.title, width), ""] if shown.title else []
-    notes = [line for note in shown.notes for line in _wrapped_note(note, width)]
-    return "\n".join([*head, *lines, *(["", *notes] if notes else [])]) + "\n"
+    if shown.title:
+        lines = [*_wrapped_note(shown.title, width), "", *lines]
+    if shown.notes:
+        lines += ["", *(line for note in shown.notes for line in _wrapped_note(note, width))]
+    return "\n".join(lines) + "\n"
 
 
 def _fit_width(table: Table, width: int | None) -> list[str]:
@@ -213,9 +203,8 @@ def _fit_width(table: Table, width: int | None) -> list[str]:
     if fits:
         return lines
     # The columns before the first number name the row.
-    names = list(
-        itertools.takewhile(lambda index: not table.columns[index].numeric, range(len(table.columns)))
-    )
+    numeric = [index for index, column in enumerate(table.columns) if column.numeric]
+    names = list(range(min(numeric, default=len(table.columns))))
     blocks: list[list[int]] = [[]]
     for index in range(len(names), len(table.columns)):
         wider = [*blocks[-1], index]
@@ -225,8 +214,8 @@ def _fit_width(table: Table, width: int | None) -> list[str]:
             blocks[-1] = wider
     lines = []
     for block in blocks:
-        lines += [*([""] if lines else []), *_fit_block(table.only([*names, *block]), width)]
-    return lines
+        lines += ["", *_fit_block(table.only([*names, *block]), width)]
+    return lines[1:]
 
 
 def _fit_block(table: Table, width: int | None) -> list[str]:
@@ -398,15 +387,16 @@ def _values(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[Any]:
     values: list[Any] = []
     for cell, column in zip(row, columns, strict=True):
         if isinstance(cell, Estimate):
-            values += [_finite(cell.value), _finite(cell.low), _finite(cell.high)]
-        elif column.estimate:
-            values += [_finite(cell) if isinstance(cell, float) else cell, None, None]
+            values += [finite(cell.value), finite(cell.low), finite(cell.high)]
         else:
-            values.append(_finite(cell) if isinstance(cell, float) else cell)
+            values += [finite(cell), None, None] if column.estimate else [finite(cell)]
     return values
 
 
-def _finite(value: float) -> float | None:
+def finite(value: Any) -> Any:
+    """Return a value as JSON has it: a number that is undefined or infinite is None."""
+    if not isinstance(value, float):
+        return value
     return float(value) if math.isfinite(value) else None
 
 
@@ -418,14 +408,8 @@ def _markdown_text(text: str) -> str:
 
 
 _LATEX = {
+    **{letter: f"\\{letter}" for letter in "{}$&%#_"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",

@@ -7,31 +7,23 @@ here: the verdict of a difference says so (`Difference.in_words`, `Difference.wo
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 
 from abstain.evaluation import OWN_COVERAGES, POSSIBLE_SCALE, Key
 from abstain.inference import Estimate
-from abstain.report.artifact import finite
-from abstain.report.console import (
-    WIDTH,
-    format_item,
-    format_meanings,
-    format_table,
-    format_warnings,
-    heading,
-    line,
-)
-from abstain.report.tables import Column, Table
+from abstain.report import console
+from abstain.report.console import format_item, format_table, heading, line
+from abstain.report.tables import Column, Table, finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rich.text import Text
 
-    from abstain.evaluation import Difference, MetricTable, Population, Result, SystemResult
+    from abstain.evaluation import Difference, MetricTable, Result, SystemResult
     from abstain.losses import ItemLoss
     from abstain.report.tables import Cell
 
@@ -43,7 +35,7 @@ _MOST_SENTENCES = 16
 _HEADLINE = ("augrc", "aurc", "cmax")
 BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
-MEANINGS = {
+_MEANINGS = {
     "coverage": "share of items answered; Cmax is the most that a system can answer",
     "AURC": "mean loss of what is answered, averaged over coverage up to Cmax; lower is better",
     "AUGRC": "loss per item asked, averaged the same way: how often a silent failure gets through; lower is better",
@@ -51,7 +43,6 @@ MEANINGS = {
 }
 # A risk that was measured this far beyond the requested coverage has a note.
 _FAR = 0.02
-_COMPARED_MEANINGS = {name: text for name, text in MEANINGS.items() if name != "e-AURC"}
 
 
 def source_line(provenance: Mapping[str, object]) -> str:
@@ -84,16 +75,6 @@ def population_line(system: SystemResult) -> str:
     return text
 
 
-def answers_line(population: Population) -> str:
-    """Return how many answers are wrong, and the accuracy; empty if no answer is exactly right."""
-    if not population.right:
-        return ""
-    return (
-        f"answers: {population.wrong:,} of {population.answered:,} wrong ({100 * population.share_wrong:.1f}%); "
-        f"accuracy over all items {population.accuracy:.3f}"
-    )
-
-
 def loss_line(loss: ItemLoss | None) -> str:
     """Return the definition of the loss and why it was chosen; empty if no metric needs a loss."""
     if loss is None:
@@ -121,7 +102,7 @@ def interval_lines(result: Result) -> list[str]:
     level = f"{100 * settings.level:g}% intervals"
     lines = []
     own = [estimate for system in result.systems.values() for estimate in system.estimates.values()]
-    methods = "; ".join(_methods(own))
+    methods = _methods(own)
     if methods:
         lines.append(f"{level}: {methods}; convention {settings.convention}")
     elif result.population.items:
@@ -129,43 +110,28 @@ def interval_lines(result: Result) -> list[str]:
     compared = [each for each in result.differences if each.compared]
     if not compared:
         return lines
-    text = f"{level} of differences: {'; '.join(_methods(each.estimate for each in compared))}"
+    text = f"{level} of differences: {_methods(each.estimate for each in compared)}"
     if max(each.family for each in compared) > 1:
-        text += (
-            "; they hold for all pairs of systems together"
-            if settings.simultaneous
-            else "; each is for one comparison by itself"
-        )
+        together = "they hold for all pairs of systems together"
+        text += f"; {together if settings.simultaneous else 'each is for one comparison by itself'}"
         text += "; p-values are corrected by Holm's method for all pairs of systems"
     size = "the difference as observed" if settings.margin is None else f"a difference of {settings.margin:g}"
-    return [
-        *lines,
-        f"{text}; how many more {result.cluster_noun}s would tell is for {size} and a power of 80%",
-    ]
+    lines.append(f"{text}; how many more {result.cluster_noun}s would tell is for {size} and a power of 80%")
+    return lines
 
 
-def _methods(estimates: Iterable[Estimate]) -> list[str]:
+def _methods(estimates: Iterable[Estimate]) -> str:
     """Return how intervals were computed, without the scale of each metric; exact bounds last, constants not at all."""
     methods = dict.fromkeys(each.method for each in estimates if each.interval is not None)
-    bounds = any(method.startswith("exact bound") for method in methods)
-    usual = ["".join(method.partition("t distribution")[:2]) for method in methods if is_usual(method)]
-    return [*dict.fromkeys(usual), *(["exact bounds where nothing varied"] if bounds else [])]
+    shown = ["".join(method.partition("t distribution")[:2]) for method in methods if is_usual(method)]
+    if any(method.startswith("exact bound") for method in methods):
+        shown.append("exact bounds where nothing varied")
+    return "; ".join(dict.fromkeys(shown))
 
 
 def is_usual(method: str) -> bool:
     """Return whether an interval is neither an exact bound nor of a constant."""
     return not method.startswith(("exact bound", "it cannot vary"))
-
-
-def outcomes_line(table: MetricTable) -> str:
-    """Return the counts of the outcomes."""
-    counts = table.outcomes
-    return f"{counts.right:,} right, {counts.wrong:,} wrong, {counts.abstained:,} abstained, {counts.failed:,} failed"
-
-
-def first_warnings(result: Result) -> list[str]:
-    """Return the warnings that come before everything else: the numbers may not be the intended ones."""
-    return [str(warning) for warning in result.warnings if warning.code == POSSIBLE_SCALE]
 
 
 def warning_lines(result: Result) -> list[str]:
@@ -183,11 +149,10 @@ def warning_lines(result: Result) -> list[str]:
 def summary_sentences(result: Result) -> list[str]:
     """Return the conclusion and the other findings of a summary, at most 16 of them."""
     lines = conclusion_lines(result, choose_differences(result))
-    more = len(lines) - _MOST_SENTENCES
-    return [
-        *lines[:_MOST_SENTENCES],
-        *([f"... and {more:,} more, in the table of differences"] if more > 0 else []),
-    ]
+    if len(lines) > _MOST_SENTENCES:
+        more = len(lines) - _MOST_SENTENCES
+        lines[_MOST_SENTENCES:] = [f"... and {more:,} more, in the table of differences"]
+    return lines
 
 
 def conclusion_lines(result: Result, differences: Iterable[Difference]) -> list[str]:
@@ -356,9 +321,8 @@ def groups_table(table: MetricTable) -> Table:
             estimate = group.estimates[name]
             remark = estimate.reason
             if gap is not None and gap.group == group.label:
-                remark = str(gap.gap) + (
-                    "" if math.isnan(gap.coverage) else f" at coverage {gap.coverage:.2f}"
-                )
+                where = "" if math.isnan(gap.coverage) else f" at coverage {gap.coverage:.2f}"
+                remark = f"{gap.gap}{where}"
             rows.append((name, group.label, group.items, group.answered, estimate, remark))
     return Table("", columns, tuple(rows))
 
@@ -430,10 +394,9 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
     shown = result.differences if differences is None else differences
     rows = tuple(_difference_row(result, each) for each in shown)
     sources = _named_sources(result) if two else []
+    headline = {} if result.headline is None else asdict(result.headline)
     facts = {
-        "headline": None
-        if result.headline is None
-        else {name: finite(value) for name, value in asdict(result.headline).items()},
+        "headline": {name: finite(value) for name, value in headline.items()} or None,
         "warnings": [{"code": warning.code, "message": warning.message} for warning in result.warnings],
     }
     table = Table("Differences between systems", columns, rows, (*sources, *_notes(result)), facts)
@@ -515,46 +478,52 @@ def _notes(result: Result) -> tuple[str, ...]:
     return (*(f"{text[:1].upper()}{text[1:]}." for text in lines if text), *warning_lines(result))
 
 
-def summary(result: Result, width: int = WIDTH) -> Group:
+def summary(result: Result, width: int = console.WIDTH) -> Group:
     """Return the summary for the terminal; of several systems it says the verdicts first."""
-    if len(result.systems) == 1:
-        parts = _summarize_system(result.only, width)
-        meanings = MEANINGS if result.only.variants else {}
-    else:
-        parts = _summarize_comparison(result, width)
-        meanings = _COMPARED_MEANINGS if result.first.variants else {}
-    first = first_warnings(result)
+    # These come before everything else: the numbers may not be the intended ones.
+    first = [str(warning) for warning in result.warnings if warning.code == POSSIBLE_SCALE]
     rest = [text for text in warning_lines(result) if text not in first]
-    return Group(
-        *(format_item("!", text, width, "yellow") for text in first),
-        *parts,
-        *(line(f"[{text}]", dim=True) for text in interval_lines(result)),
-        *format_warnings(rest, width),
-        *(format_meanings("what the numbers mean", meanings, width) if meanings else []),
-    )
+    parts = [format_item("!", text, width, "yellow") for text in first]
+    meanings = dict(_MEANINGS)
+    if len(result.systems) == 1:
+        parts += _summarize_system(result.only, width)
+    else:
+        parts += _summarize_comparison(result, width)
+        del meanings["e-AURC"]
+    parts += [line(f"[{text}]", dim=True) for text in interval_lines(result)]
+    parts += console.format_warnings(rest, width)
+    if result.first.variants:
+        parts += console.format_meanings("what the numbers mean", meanings, width)
+    return Group(*parts)
 
 
 def _summarize_system(system: SystemResult, width: int) -> list[Text]:
+    population, metrics = system.population, system.metrics
     parts = [heading(source_line(system.provenance)), line(f"population: {population_line(system)}")]
     if system.loss is not None:
         parts.append(line(loss_line(system.loss)))
     cmax = system.estimates.get(Key("", "cmax"))
     parts.append(line(f"answer rate: {system.coverage}" if cmax is None else f"Cmax: {cmax}"))
-    parts += [line(text) for text in [answers_line(system.population)] if text]
+    if population.right:
+        wrong = f"{population.wrong:,} of {population.answered:,} wrong ({100 * population.share_wrong:.1f}%)"
+        parts.append(line(f"answers: {wrong}; accuracy over all items {population.accuracy:.3f}"))
     parts.append(line())
     areas = areas_table(system)
     if areas.rows:
         parts.append(format_table(areas, width))
-    if system.population.answered and 0 < len(system) <= _SIDE_BY_SIDE:
+    if population.answered and 0 < len(system) <= _SIDE_BY_SIDE:
         parts.append(format_table(risks_table(system), width))
     elif len(system) > _SIDE_BY_SIDE:
         parts += [line(f"risk at coverage: of {len(system)} confidences, in what -o writes"), line()]
-    if system.metrics is not None:
-        if system.metrics.of_predictions:
-            parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]
-        parts.append(format_table(metrics_table(system.metrics), width))
-        if system.metrics.groups:
-            parts.append(format_table(groups_table(system.metrics), width))
+    if metrics is not None:
+        if metrics.of_predictions:
+            counts = metrics.outcomes
+            answers = f"{counts.right:,} right, {counts.wrong:,} wrong"
+            others = f"{counts.abstained:,} abstained, {counts.failed:,} failed"
+            parts += [line(f"outcomes: {answers}, {others}"), line()]
+        parts.append(format_table(metrics_table(metrics), width))
+        if metrics.groups:
+            parts.append(format_table(groups_table(metrics), width))
     return parts
 
 
@@ -565,13 +534,11 @@ def _summarize_comparison(result: Result, width: int) -> list[Text]:
     if result.loss is not None:
         parts.append(line(loss_line(result.loss)))
     parts += [line(), *(format_item("-", sentence, width) for sentence in summary_sentences(result)), line()]
-    differences = differences_table(result, choose_differences(result))
-    # The notes of the tables are printed below all of them.
-    bare = [Table("", differences.columns, differences.rows)]
     if not two:
-        systems = systems_table(result)
-        bare = [Table(systems.title, systems.columns, systems.rows, systems.notes), *bare]
-    return [*parts, *(format_table(table, width) for table in bare)]
+        parts.append(format_table(systems_table(result), width))
+    # The notes of this table are printed below everything.
+    differences = replace(differences_table(result, choose_differences(result)), title="", notes=())
+    return [*parts, format_table(differences, width)]
 
 
 def _named_sources(result: Result) -> list[str]:
