@@ -20,7 +20,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.util import JSONSchema
 
-from abstain.runs import _prompts
+from abstain.runs._prompts import PROMPTS
 from abstain.runs._replies import Reply, UnreadableReply
 
 if TYPE_CHECKING:
@@ -35,14 +35,9 @@ TOP_LOGPROBS = 5
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question and its reply.
+    """A conversation, the model's last output, and the content of its reply.
 
-    Attributes:
-        messages: the conversation, including the last reply.
-        output: the model's last output.
-        reply: the content of the reply; None if it is unreadable.
-        problem: the code of the problem if the second reply is not in the requested form either.
-        refused: True if the provider reports a refusal.
+    The reply is None if it is unreadable. The problem is the code of a second reply that is not in the requested form.
     """
 
     messages: list[ChatMessage]
@@ -52,31 +47,33 @@ class Exchange:
     refused: bool = False
 
 
-async def ask(
+async def ask_model(
     messages: Sequence[ChatMessage],
-    read: Callable[..., Any],
+    parse: Callable[[str], Any],
     config: GenerateConfig,
     *,
     model: Model | None = None,
 ) -> Exchange:
-    """Ask and read the reply; if it is unreadable, state the problem and ask once more."""
+    """Ask and parse the reply; if it is unreadable, state the problem and ask once more."""
     conversation = list(messages)
-    problem: UnreadableReply | None = None
     model = model or get_model()
-    for attempt in range(2):
+    reminded = False
+    while True:
         output = await model.generate(conversation, config=config)
         conversation.append(output.message if output.choices else ChatMessageAssistant(content=""))
         if output.stop_reason == "content_filter":
             return Exchange(conversation, output, Reply(), refused=True)
-        try:
-            reply = read(output.completion, cut_off=output.stop_reason in ("max_tokens", "model_length"))
-            return Exchange(conversation, output, reply)
-        except UnreadableReply as unreadable:
-            problem = unreadable
-        if attempt == 0:
-            conversation.append(ChatMessageUser(content=_prompts.REMINDER.format(problem=problem)))
-    assert problem is not None
-    return Exchange(conversation, output, problem.reply, problem.code)
+        if output.stop_reason in ("max_tokens", "model_length"):
+            problem = UnreadableReply("cut_off")
+        else:
+            try:
+                return Exchange(conversation, output, parse(output.completion))
+            except UnreadableReply as unreadable:
+                problem = unreadable
+        if reminded:
+            return Exchange(conversation, output, problem.reply, problem.code)
+        conversation.append(ChatMessageUser(content=PROMPTS["reminder"].format(problem=problem)))
+        reminded = True
 
 
 def config_for(form: ReplyForm | None = None, **settings: Any) -> GenerateConfig:

@@ -49,14 +49,7 @@ _INSPECT_OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class FinishedLog:
-    """The log of one mode.
-
-    Attributes:
-        mode: the experiment.
-        path: the file of the log.
-        log: the log as Inspect reads it.
-        failures: number of failed items by reason.
-    """
+    """The log of one mode, and the number of failed items by reason."""
 
     mode: str
     path: Path
@@ -88,9 +81,7 @@ class FinishedLog:
 def execute(prepared: Prepared, advance: Callable[[int], None] | None = None) -> list[FinishedLog]:
     """Ask all questions, or the remaining ones with `resume`, and return the log of every mode.
 
-    Args:
-        prepared: the checked plan.
-        advance: called with 1 whenever a sample is finished.
+    `advance` is called with 1 whenever a sample is finished.
     """
     plan = prepared.plan
     earlier = _find_earlier_logs(prepared)
@@ -183,11 +174,9 @@ def _resume(plan: RunPlan, log: EvalLog) -> EvalLog:
 
 
 def _table_task(plan: RunPlan, mode: str) -> inspect_ai.Task:
-    options = {name: value for name, value in plan.table_options.items() if value is not None}
+    options = dict(plan.table_options)
     if "format" in options:
         options["table_format"] = options.pop("format")
-    if "scale" in options:
-        options["scale"] = list(options["scale"])
     return registered.questions(
         str(Path(plan.source).absolute()),
         signals=plan.signals.text,

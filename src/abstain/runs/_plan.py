@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +37,9 @@ class RunPlan:
 
     Attributes:
         source: a table of questions, or a Python file with an Inspect task.
-        model: the model under test, as Inspect names it.
-        log_dir: the folder of the logs.
-        signals: the signals that are recorded with each answer.
-        modes: the experiments, in order.
         examples: the table of examples.
         table_options: columns and format of the table: arguments of `read_questions`.
         structured: False for a server that does not accept a schema.
-        seed: passed to the provider.
-        base_url: the address of the model server.
         model_args: further arguments of the provider.
         settings: generation settings: temperature, max_tokens, max_connections, max_retries, timeout.
         resume: continue the logs of an earlier call.
@@ -81,8 +75,7 @@ class Prepared:
     """A checked plan and its questions.
 
     Attributes:
-        plan: the plan.
-        questions: the questions; None for an Inspect task, which has its own.
+        questions: None for an Inspect task, which has its own.
         examples: the examples shown before each question, by mode.
         digests: the hash of all questions and settings, by mode.
     """
@@ -158,7 +151,7 @@ def _prepare_task(plan: RunPlan) -> Prepared:
 def _plan_digest(plan: RunPlan, mode: str, questions_digest: str) -> str:
     """Return the hash of everything that can change the replies of a model."""
     settings = {name: plan.settings.get(name) for name in ("temperature", "max_tokens")}
-    signals = plan.signals.to_dict()
+    signals = asdict(plan.signals)
     parts = [plan.model, plan.base_url, mode, signals, plan.structured, plan.seed, settings, questions_digest]
     return hashlib.sha256(json.dumps([*parts, _prompts.sha256()], sort_keys=True).encode()).hexdigest()
 

@@ -34,12 +34,7 @@ PROBLEMS = {
 
 
 class UnreadableReply(Exception):  # noqa: N818
-    """A reply that is not in the requested form.
-
-    Attributes:
-        code: the problem, a key of `PROBLEMS`.
-        reply: the readable part, if it includes the answer.
-    """
+    """A reply that is not in the requested form: a key of `PROBLEMS`, and the readable part if it has the answer."""
 
     def __init__(self, code: str, reply: Reply | None = None) -> None:
         super().__init__(PROBLEMS[code])
@@ -49,13 +44,7 @@ class UnreadableReply(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The content of a reply.
-
-    Attributes:
-        answer: the answer as text, spelled as in the choices; None if the model declined.
-        confidence: the stated confidence on the scale of the form; None without one.
-        quotes: the quotes from the text; None if none were requested.
-    """
+    """The content of a reply: the answer is spelled as in the choices, and None if the model declined."""
 
     answer: str | None = None
     confidence: float | None = None
@@ -121,10 +110,8 @@ class ReplyForm:
             "additionalProperties": False,
         }
 
-    def parse(self, text: str, *, cut_off: bool = False) -> Reply:
-        """Return the content of a reply, or raise `UnreadableReply`; a reply that is `cut_off` is never read."""
-        if cut_off:
-            raise UnreadableReply("cut_off")
+    def parse(self, text: str) -> Reply:
+        """Return the content of a reply, or raise `UnreadableReply`."""
         record = _object(text)
         answer = self._answer(record) if self.answered else None
         declined = self.answered and answer is None
@@ -174,10 +161,8 @@ class ReplyForm:
         return matching[0]
 
 
-def verdict(text: str, *, cut_off: bool = False) -> bool:
+def parse_verdict(text: str) -> bool:
     """Return the verdict of a judge on two answers: ``{"same": true}`` or false."""
-    if cut_off:
-        raise UnreadableReply("cut_off")
     same = _object(text).get("same")
     if not isinstance(same, bool):
         raise UnreadableReply("no_verdict")

@@ -63,7 +63,7 @@ def run_content(prepared: Prepared, logs: Sequence[FinishedLog]) -> bytes:
 def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
     """Return the items of one mode as in its log, with answers on a scale as numbers."""
     questions = prepared.questions
-    key = prepared.plan.table_options.get("cluster") if questions is None else questions.cluster_key
+    key = (prepared.plan.table_options if questions is None else questions.columns).get("cluster")
     items = read(log.path, cluster=key, scorer="judged")
     ids = [str(name) for name in items.item.tolist()]
     samples = _consistency_samples(log, ids)

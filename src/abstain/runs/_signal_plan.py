@@ -115,10 +115,6 @@ class SignalPlan:
         }
         return [name for name, wanted in made.items() if wanted]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
     @property
     def text(self) -> str:
         """The plan as text for `parse`, without the temperature."""

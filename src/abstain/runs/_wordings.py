@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WordedInstrument:
-    """An instrument and its wording.
-
-    Attributes:
-        instrument: the items, their scale and the tiers.
-        questions: the question of each item. Default: its name.
-        scale_words: the meaning of the numbers of the scale.
-    """
+    """An instrument, the question of each item (default: its name), and the meaning of the numbers of its scale."""
 
     instrument: Instrument
     questions: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from abstain import _files, _validate, labels
 from abstain._row_names import row_name, row_of_file, rows_named_by
 from abstain.errors import ArgumentError, DataError
 from abstain.readers import expand, open_table, usual_column
-from abstain.runs import _prompts
+from abstain.runs._prompts import PROMPTS
 from abstain.runs._wordings import find_worded
 
 if TYPE_CHECKING:
@@ -38,18 +38,13 @@ _FORBIDDEN_IN_IDS = str.maketrans({"/": "_", "\\": "_"})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One item that a model is asked about.
+    """One item that a model is asked about; None for a value that the table does not have.
 
     Attributes:
         id: the unique id of its sample.
-        item: the name of the item.
-        cluster: the cluster of the item; None without clusters.
         prompt: the question, without the instructions for the reply.
-        truth: the right answer as text; None if unknown.
-        choices: the possible answers, if they are listed.
-        should_abstain: whether the model should decline; None if unknown.
         text: the text that quotes must come from.
-        metadata: further columns, as text.
+        metadata: further columns.
     """
 
     id: str
@@ -68,14 +63,10 @@ class QuestionSet:
     """The questions of a table, and how they were read.
 
     Attributes:
-        questions: the items, in the order of the table.
         label: the name of the table.
-        sha256: the hash of its content.
         columns: the column of each role.
-        template: the user's template, if any.
         scale: the lowest and highest answer, if answers are numbers.
         instrument: the instrument, if rows are participants.
-        cluster_key: the cluster column.
     """
 
     questions: tuple[Question, ...] = field(repr=False)
@@ -85,7 +76,6 @@ class QuestionSet:
     template: str | None = None
     scale: tuple[float, float] | None = None
     instrument: WordedInstrument | None = None
-    cluster_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +182,12 @@ def with_examples(prompt: str, examples: Iterable[Example]) -> str:
     ['Is 4 prime?', 'Answer: no']
     """
     shown = [
-        _prompts.EXAMPLE.format(
+        PROMPTS["example"].format(
             question=example.prompt, answer="null" if example.answer is None else example.answer
         )
         for example in examples
     ]
-    return _prompts.EXAMPLES.format(examples="\n\n".join(shown), question=prompt) if shown else prompt
+    return PROMPTS["examples"].format(examples="\n\n".join(shown), question=prompt) if shown else prompt
 
 
 def read_template(template: str | None) -> str | None:
@@ -257,15 +247,7 @@ def _read_items(
         )
         for row in range(rows if limit is None else min(limit, rows))
     ]
-    return QuestionSet(
-        tuple(questions),
-        table.label,
-        table.sha256(),
-        columns,
-        template,
-        scale,
-        cluster_key=columns.get("cluster"),
-    )
+    return QuestionSet(tuple(questions), table.label, table.sha256(), columns, template, scale)
 
 
 def _find_columns(
@@ -322,7 +304,7 @@ def _prompt_template(columns: Mapping[str, str], template: str | None) -> str:
     question = "{" + columns["question"] + "}"
     if "text" not in columns:
         return question
-    return _prompts.WITH_TEXT.replace("{text}", "{" + columns["text"] + "}").replace("{question}", question)
+    return PROMPTS["with_text"].replace("{text}", "{" + columns["text"] + "}").replace("{question}", question)
 
 
 def _template_fields(template: str, table: SourceTable) -> list[str]:
@@ -452,7 +434,7 @@ def _read_participants(
     for row, participant in enumerate(participants[:limit]):
         for name in instrument.items:
             place = f"{table.label}: participant {_validate.place_name(participant)}, item {name}"
-            prompt = _prompts.INSTRUMENT.format(
+            prompt = PROMPTS["instrument"].format(
                 text=shown[row],
                 instrument=instrument.name,
                 low=low,
@@ -475,16 +457,8 @@ def _read_participants(
                     text=texts[row],
                 )
             )
-    return QuestionSet(
-        tuple(questions),
-        table.label,
-        table.sha256(),
-        columns,
-        template,
-        (float(low), float(high)),
-        form,
-        columns["cluster"],
-    )
+    scale = float(low), float(high)
+    return QuestionSet(tuple(questions), table.label, table.sha256(), columns, template, scale, form)
 
 
 def _item_column(table: SourceTable, item: str, instrument: str) -> str:

@@ -26,10 +26,10 @@ from inspect_ai.util import collect
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.runs import _prompts, measures
-from abstain.runs._asking import TOP_LOGPROBS, Exchange, config_for, token_dicts
-from abstain.runs._asking import ask as ask_model
-from abstain.runs._replies import Reply, ReplyForm, verdict
+from abstain.runs import measures
+from abstain.runs._asking import TOP_LOGPROBS, Exchange, ask_model, config_for, token_dicts
+from abstain.runs._prompts import PROMPTS
+from abstain.runs._replies import Reply, ReplyForm, parse_verdict
 from abstain.runs._signal_plan import DEFAULT_SAMPLES, DEFAULT_TEMPERATURE, JUDGE, NORMALISED, SignalPlan
 
 if TYPE_CHECKING:
@@ -143,10 +143,11 @@ def may_abstain(
             tokens = token_dicts(asked.output)
             _warn_without_logprobs(tokens, "token_msp, token_pe and token_energy")
             signals |= measures.token_record(tokens)
+        reply = asked.reply or Reply()
         if form.confidence is not None:
-            signals["verbalized_confidence"] = _stated_confidence(asked.reply, form.confidence)
+            signals["verbalized_confidence"] = measures.stated_confidence(reply.confidence, form.confidence)
         if form.quotes:
-            signals |= _quote_signals(asked.reply, _text(state, requested["text_key"]))
+            signals |= measures.quote_signals(reply.quotes, _text(state, requested["text_key"]))
         return _save(state, record)
 
     return solve
@@ -167,10 +168,8 @@ def verbalized_confidence(scale: tuple[float, float] | list[float] = (1.0, 5.0))
         record = _record(state)
         if "outcome" not in record:
             return _request(state, record, confidence=list(ends))
-        reply = None
-        if record["outcome"] == ANSWERED:
-            reply = await _follow_up(state, record, ReplyForm(answered=False, confidence=ends))
-        record["signals"]["verbalized_confidence"] = _stated_confidence(reply, ends)
+        reply = await _follow_up(state, record, ReplyForm(answered=False, confidence=ends))
+        record["signals"]["verbalized_confidence"] = measures.stated_confidence(reply.confidence, ends)
         return _save(state, record)
 
     return solve
@@ -213,10 +212,8 @@ def evidence(text_key: str = "text") -> Solver:
         text = _text(state, text_key)
         if "outcome" not in record:
             return _request(state, record, quotes=True, text_key=text_key)
-        reply = None
-        if record["outcome"] == ANSWERED:
-            reply = await _follow_up(state, record, ReplyForm(answered=False, quotes=True))
-        record["signals"] |= _quote_signals(reply, text)
+        reply = await _follow_up(state, record, ReplyForm(answered=False, quotes=True))
+        record["signals"] |= measures.quote_signals(reply.quotes, text)
         return _save(state, record)
 
     return solve
@@ -259,7 +256,7 @@ def p_true() -> Solver:
             config = config_for(
                 None, seed=record["seed"], logprobs=True, top_logprobs=_P_TRUE_TOP, max_tokens=_P_TRUE_TOKENS
             )
-            messages = [*state.messages, ChatMessageUser(content=_prompts.P_TRUE)]
+            messages = [*state.messages, ChatMessageUser(content=PROMPTS["p_true"])]
             output = await get_model().generate(messages, config=config)
             tokens = token_dicts(output)
             _warn_without_logprobs(tokens, "p_true")
@@ -375,14 +372,6 @@ def _warn_without_logprobs(tokens: Sequence[dict[str, Any]], signals: str) -> No
         _LOG.warning("%s gives no log-probabilities, so that %s are null", get_model(), signals)
 
 
-def _stated_confidence(reply: Reply | None, scale: tuple[float, float]) -> float | None:
-    return measures.stated_confidence(None if reply is None else reply.confidence, scale)
-
-
-def _quote_signals(reply: Reply | None, text: str) -> dict[str, float | int | None]:
-    return measures.quote_signals(None if reply is None else reply.quotes, text)
-
-
 def _text(state: TaskState, key: str) -> str:
     text = state.metadata.get(key)
     if not isinstance(text, str):
@@ -392,11 +381,13 @@ def _text(state: TaskState, key: str) -> str:
     return text
 
 
-async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) -> Reply | None:
-    """Ask about the given answer in a separate call; return the reply, None if it is unreadable."""
+async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) -> Reply:
+    """Ask about an answer in a separate call; the reply is empty if there is no answer or it is unreadable."""
+    if record["outcome"] != ANSWERED:
+        return Reply()
     messages = [*state.messages, ChatMessageUser(content=form.instructions)]
     config = config_for(form if record["structured"] else None, seed=record["seed"])
-    return (await ask_model(messages, form.parse, config)).reply
+    return (await ask_model(messages, form.parse, config)).reply or Reply()
 
 
 async def _draw_samples(
@@ -433,8 +424,10 @@ async def _judged_meanings(state: TaskState, answers: Sequence[str | None], judg
         for meaning, first in enumerate(first_answers):
             if answer is None or first is None:
                 continue
-            prompt = _prompts.JUDGE.format(question=state.input_text, first=first, second=answer)
-            asked = await ask_model([ChatMessageUser(content=prompt)], verdict, config_for(), model=judge)
+            prompt = PROMPTS["judge"].format(question=state.input_text, first=first, second=answer)
+            asked = await ask_model(
+                [ChatMessageUser(content=prompt)], parse_verdict, config_for(), model=judge
+            )
             if asked.reply is None:
                 return None
             if asked.reply:

@@ -120,8 +120,8 @@ def questions(
 def _make_sample(question: Question, question_set: QuestionSet, examples: list[Example]) -> Sample:
     """Return a question as a sample, with the cluster in its metadata under the name of its column."""
     metadata: dict[str, Any] = {**question.metadata, "item": question.item}
-    if question_set.cluster_key is not None:
-        metadata[question_set.cluster_key] = question.cluster
+    if "cluster" in question_set.columns:
+        metadata[question_set.columns["cluster"]] = question.cluster
     if question.should_abstain is not None:
         metadata["should_abstain"] = question.should_abstain
     if question.choices is not None:
