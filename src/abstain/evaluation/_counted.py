@@ -36,15 +36,7 @@ GUIDANCE = "should_abstain"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AggregationRequest:
-    """The request to an engine, before the table is read.
-
-    Attributes:
-        metrics: every metric that may be measured.
-        confidence: the confidences, as `abstain.evaluate` takes them.
-        by: the columns of groups.
-        loss: the loss that was named.
-        units: True where clusters are left out.
-    """
+    """The arguments of `evaluate` that decide which rows are equal; `units` is True if clusters are left out."""
 
     metrics: tuple[MetricSpecification, ...]
     confidence: Any

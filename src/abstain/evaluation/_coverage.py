@@ -72,10 +72,7 @@ def intervals_over(
 ) -> tuple[AnyRows, Indices, Intervals]:
     """Return the rows in the units of the intervals, the cluster of every row, and how intervals are computed.
 
-    Args:
-        rows: the rows.
-        cluster: ids of clusters. Default: each row is a cluster.
-        settings: the interval, the number of resamples, the seed and the level.
+    By default, each row is a cluster. The settings are the interval, the number of resamples, the seed and the level.
     """
     n = len(rows)
     names, index = (np.arange(n), np.arange(n)) if cluster is None else named_groups(cluster, "cluster", n)
@@ -85,14 +82,9 @@ def intervals_over(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RowPart:
-    """Some of the rows under a label: a stratum or a group.
+    """Some of the rows under a label: a group, or a stratum with the range of its widths.
 
-    Attributes:
-        label: the group, or the range of widths in words.
-        low: the smallest width; NaN for a group.
-        high: the largest width; NaN for a group.
-        count: how many rows, or how much weight.
-        rows: which rows; None when rows of one width are spread over two strata.
+    `count` is the number of rows, or their weight. `rows` is None if rows of one width are spread over two strata.
     """
 
     label: Any

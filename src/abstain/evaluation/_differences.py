@@ -20,12 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from abstain.evaluation._metric_tables import ALL, Key
-from abstain.inference import (
-    INCONCLUSIVE,
-    LEFT,
-    RIGHT,
-    decide,
-)
+from abstain.inference import INCONCLUSIVE, LEFT, RIGHT, decide
 from abstain.metrics.registry import CONDITIONAL, MATCHED, UNDIRECTED, metric_name
 
 if TYPE_CHECKING:

@@ -278,16 +278,8 @@ def aggregate_or_load(
     """Return what `work` computes from the systems: tables that an engine aggregates, or loaded items.
 
     Tables are aggregated if the caller names an engine, or if they are large. If `work` needs single rows and no engine
-    was named, they are loaded. Data errors name the files.
-
-    Args:
-        sources: by system, Items, a data frame, a path, or a table that is already open for an engine.
-        work: the computation.
-        engine: as for `evaluate`.
-        memory: as for `evaluate`.
-        master: as for `evaluate`.
-        on_read: called with the items of every system after they are loaded.
-        **reading: arguments of `abstain.read`; a mapping gives each system its own value.
+    was named, they are loaded, and `on_read` is called with the items. Data errors name the files. The arguments are
+    those of `evaluate`; a source may also be a table that is already open for an engine.
     """
     readers.check_arguments(reading, evaluate)
     for name, source in sources.items():
@@ -345,17 +337,8 @@ def _is_aggregated(systems: Mapping[str, Any]) -> bool:
 class _Request:
     """The checked arguments of `evaluate`.
 
-    Attributes:
-        metrics: the metrics in addition to the selective ones.
-        metrics_named: True if metrics or groups were requested, False if the default metrics are evaluated.
-        selective: True if the selective metrics are evaluated.
-        confidence: the confidences, as `evaluate` takes them.
-        calibrations: the artifacts of calibrated confidences.
-        by: the columns of groups.
-        loss: the loss, as `evaluate` takes it.
-        settings: the settings that are part of the result.
-        run_resamples: the number of resamples if a system is a run file.
-        match_options: the arguments of `abstain.matching.match`.
+    `metrics` are those in addition to the selective ones. `metrics_named` is False if the default metrics are evaluated.
+    `run_resamples` is the number of resamples if a system is a run file.
     """
 
     metrics: tuple[MetricSpecification, ...]
@@ -404,12 +387,9 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
 
 
 class _Metrics(NamedTuple):
-    """The metrics of one evaluation.
+    """The metrics of the metric table, and the selective metrics.
 
-    Attributes:
-        requested: the metrics of the metric table.
-        selective: the selective metrics.
-        unranked: True if no metric was named, and there is no confidence for the default ones.
+    `unranked` is True if no metric was named, and there is no confidence for the default ones.
     """
 
     requested: tuple[MetricSpecification, ...]
