@@ -337,8 +337,8 @@ def _is_aggregated(systems: Mapping[str, Any]) -> bool:
 class _Request:
     """The checked arguments of `evaluate`.
 
-    `metrics` are those in addition to the selective ones. `metrics_named` is False if the default metrics are evaluated.
-    `run_resamples` is the number of resamples if a system is a run file.
+    `metrics` are those in addition to the selective ones. `metrics_named` is False if the default metrics are
+    evaluated. `run_resamples` is the number of resamples if a system is a run file.
     """
 
     metrics: tuple[MetricSpecification, ...]
