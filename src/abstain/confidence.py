@@ -14,6 +14,7 @@ their names here and their values from `abstain.calibrators`. A source without a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -313,13 +314,11 @@ def register_confidence(
         )
     if name in _REGISTRY or name in ("default", "all"):
         raise ArgumentError(f"there is a confidence {name!r} already; choose another name")
-
-    def add(chosen: VariantFunction) -> VariantFunction:
-        wanted = tuple(need if isinstance(need, Need) else Need(need) for need in needs)
-        _REGISTRY[name] = Variant(name, wanted, chosen, description)
-        return chosen
-
-    return add if function is None else add(function)
+    if function is None:
+        return partial(register_confidence, name, needs=needs, description=description)
+    signals = tuple(need if isinstance(need, Need) else Need(need) for need in needs)
+    _REGISTRY[name] = Variant(name, signals, function, description)
+    return function
 
 
 def unregister_confidence(name: str) -> None:

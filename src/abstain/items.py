@@ -8,6 +8,7 @@ participant, a patient, a document.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,6 @@ __all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
-_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 # A run file cannot hold a longer whole number, see `_files.parse_json`.
 _LONGEST_NUMBER = 10**308
 # A table of records may have so many cells, and so many more per value that the records hold.
@@ -783,7 +783,7 @@ def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
     names = array.tolist()
     types = {type(value) for value in names}
     if types <= {int}:
-        if all(_SMALLEST <= value <= _LARGEST for value in names):
+        with contextlib.suppress(OverflowError):
             return np.array(names, dtype=np.int64)
         row = next((row for row, value in enumerate(names) if abs(value) >= _LONGEST_NUMBER), None)
         if row is not None:

@@ -338,7 +338,7 @@ def columns_of(results: Sequence[EvaluationResult], *, guided: bool) -> Columns:
         truth=labels.truths([result.ground_truth for result in results], "ground_truth"),
         prediction=labels.column([result.prediction for result in results], "prediction"),
         confidence=_validate.floats([result.confidence for result in results], "confidence"),
-        should_abstain=guidance(np.fromiter(should_abstain, dtype=object, count=len(should_abstain))),
+        should_abstain=guidance(_validate.objects(should_abstain)),
         results=results,
     )
 
