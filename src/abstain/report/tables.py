@@ -79,14 +79,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with its caption and notes.
+    """A table with its caption, and with notes that must be read with it.
 
-    Attributes:
-        title: the caption, or empty.
-        columns: its columns.
-        rows: one cell per column.
-        notes: sentences that must be read with the table.
-        facts: values by name that JSON has next to its tables, such as the headline of a comparison.
+    JSON also has the `facts` next to its tables, such as the headline of a comparison.
 
     >>> table = Table("Areas", (Column("system"), Column("augrc", "AUGRC", estimate=True)),
     ...               (("a", Estimate(0.134, 0.094, 0.176)), ("=b", Estimate(0.1))))
@@ -153,13 +148,8 @@ def format_of(
 ) -> str:
     """Return the format of an output: that of its ending, or the requested one.
 
-    An unknown ending is an error, and so is one that contradicts the requested format.
-
-    Args:
-        asked: the requested format, one of `FORMATS`.
-        output: the file, or None for the terminal.
-        native: the default format.
-        served: the supported formats. Default: `FORMATS`.
+    An unknown ending is an error, and so is one that contradicts the requested format. Without both, it is the native
+    one. If the formats that are served are not all of `FORMATS`, name them.
 
     >>> from pathlib import Path
     >>> format_of(None, Path("table.tex")), format_of("csv"), format_of(None)

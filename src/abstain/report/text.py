@@ -83,12 +83,8 @@ def text_lines(
 ) -> tuple[list[str], bool]:
     r"""Return rows, the heading first, as lines in columns with a rule below the heading, and whether they fit.
 
-    Args:
-        rows: the cells, plain text.
-        right: for each column, whether it stands to the right.
-        width: what the lines keep to; None for any.
-        shrink: the columns that may be wrapped, the widest first.
-        least: the letters that a wrapped column keeps; no word of a heading is broken.
+    The columns in `shrink` are wrapped until the lines fit the width, the widest first. Each keeps at least `least`
+    letters, and no word of a heading is broken.
 
     >>> print("\n".join(text_lines([["x", "n"], ["abc", "1"]], [False, True])[0]))
     x    n

@@ -439,6 +439,7 @@ def _ranks(result: Result, each: Difference, name: str) -> tuple[int | None, int
 def systems_table(result: Result) -> Table:
     """Return every system by each confidence: what it answered, and each metric with the rank that it gives."""
     names = _summary_metrics(result)
+    ranked = [name for name in names if result.specifications[name].comparison != "undirected"]
     columns = [
         Column("system", once=True),
         Column("confidence"),
@@ -448,7 +449,7 @@ def systems_table(result: Result) -> Table:
     ]
     for name in names:
         columns.append(Column(name, name, estimate=True))
-        if result.specifications[name].comparison != "undirected":
+        if name in ranked:
             columns.append(Column(f"{name}_rank", "rank"))
     rows = []
     for name, system in result.systems.items():
@@ -458,7 +459,7 @@ def systems_table(result: Result) -> Table:
             for metric in names:
                 own = slot if Key(slot, metric) in system.estimates else ""
                 cells.append(system.estimates[Key(own, metric)])
-                if result.specifications[metric].comparison != "undirected":
+                if metric in ranked:
                     cells.append(str(result.ranks.get((name, own, metric)) or "none"))
             rows.append(tuple(cells))
     notes = ("A rank is a range: the ranks that cannot be ruled out.",)

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _SIDE, _STRIP = 320, 70
 _MOST_STEPS = 4000
 _FIFTHS = {"values": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], "format": ".1f"}
+_TOOLTIP = [
+    alt.Tooltip("count:Q", title="rows"),
+    alt.Tooltip("confidence:Q", title="mean confidence", format=".3f"),
+    alt.Tooltip("accuracy:Q", title="came true", format=".3f"),
+    alt.Tooltip("low:Q", title="from", format=".3f"),
+    alt.Tooltip("high:Q", title="to", format=".3f"),
+]
 
 
 def reliability_diagram(curve: ReliabilityCurve, *, title: str = "Reliability", subtitle: str = "") -> Chart:
@@ -122,7 +129,7 @@ def _reliability(
     )
     line = held.mark_line(color=colour, opacity=0.35).encode(x=across, y="accuracy:Q")
     points = held.mark_point(color=colour, filled=True, size=55, opacity=1.0).encode(
-        x=across, y=alt.Y("accuracy:Q", scale=unit), tooltip=_tooltip()
+        x=across, y=alt.Y("accuracy:Q", scale=unit), tooltip=_TOOLTIP
     )
     upper = alt.layer(diagonal, bars, line, points).properties(width=_SIDE, height=_SIDE)
     lower = (
@@ -133,7 +140,7 @@ def _reliability(
             x2="right:Q",
             y=alt.Y("count:Q", title="rows", scale=counts, axis=alt.Axis(tickCount=3, format="d")),
             y2=alt.datum(0),
-            tooltip=_tooltip(),
+            tooltip=_TOOLTIP,
         )
         .properties(width=_SIDE, height=_STRIP)
     )
@@ -171,14 +178,6 @@ def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
     return [
         {"share": share, "difference": difference, "confidence": None if math.isnan(level) else level}
         for share, difference, level in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-
-
-def _tooltip() -> list[Any]:
-    numbers = {"confidence": "mean confidence", "accuracy": "came true", "low": "from", "high": "to"}
-    return [
-        alt.Tooltip("count:Q", title="rows"),
-        *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in numbers.items()),
     ]
 
 

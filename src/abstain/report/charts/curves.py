@@ -32,6 +32,12 @@ _TITLES = {
 _MOST_CURVES = len(COLOURS)
 # Below this coverage a handful of items make the risk; it may leave the picture.
 _EARLY = 0.05
+_COVERAGE_AXIS = alt.X(
+    "coverage:Q",
+    title="coverage (share of items answered)",
+    scale=alt.Scale(domain=[0, 1], nice=False),
+    axis=alt.Axis(format=".0%", tickCount=5),
+)
 
 
 def risk_coverage_chart(
@@ -54,11 +60,11 @@ def risk_coverage_chart(
     name = _choose_confidence(confidence, profile.points)
     points, line = profile.points[name], profile.lines[name]
     top = _axis_top(profile, [name], risk)
-    x, y = _axes(top, risk, system)
+    y = _risk_axis(top, risk, system)
     band = _band_rows(points, risk, top)
-    layers = [_unreachable_area(system, x, top)]
+    layers = [_unreachable_area(system, top)]
     if band:
-        base = chart_of(band).encode(x=x, y="low:Q", y2="high:Q")
+        base = chart_of(band).encode(x=_COVERAGE_AXIS, y="low:Q", y2="high:Q")
         # A single point has no area.
         layers.append(
             base.mark_area(color=BLUE, opacity=0.2)
@@ -72,7 +78,7 @@ def risk_coverage_chart(
         chart_of(rows)
         .mark_line(clip=True, strokeWidth=2)
         .encode(
-            x=x,
+            x=_COVERAGE_AXIS,
             y=y,
             color=alt.Color(
                 "line:N",
@@ -91,7 +97,7 @@ def risk_coverage_chart(
             tooltip=_tooltip("line"),
         )
     )
-    guaranteed = _guaranteed_points(points, x, top) if risk == "selective" else []
+    guaranteed = _guaranteed_points(points, top) if risk == "selective" else []
     subtitle = _describe_band(system.settings, system.cluster_noun)
     subtitle += "; grey: declined by the model" if system.population.abstained else ""
     if guaranteed:
@@ -126,7 +132,7 @@ def systems_chart(
     in_all = [name for name in first.points if all(name in other.points for other in others)]
     shared = _choose_confidence(confidence, in_all)
     top = max(_axis_top(profile, [shared], risk) for profile in profiles.values())
-    x, y = _axes(top, risk, result.first)
+    y = _risk_axis(top, risk, result.first)
     lines = {name: _line_rows(profile.lines[shared], risk, top) for name, profile in profiles.items()}
     styles = _line_styles("system", names)
     bands = [
@@ -135,11 +141,13 @@ def systems_chart(
         for row in _band_rows(profile.points[shared], risk, top)
     ]
     layers = [
-        chart_of(bands).mark_area(opacity=0.13).encode(x=x, y="low:Q", y2="high:Q", color=styles["color"]),
-        *_marked_lines("system", lines, styles, x, y, width=2, size=50),
+        chart_of(bands)
+        .mark_area(opacity=0.13)
+        .encode(x=_COVERAGE_AXIS, y="low:Q", y2="high:Q", color=styles["color"]),
+        *_marked_lines("system", lines, styles, y, width=2, size=50),
         chart_of(_label_positions(lines, top))
         .mark_text(align="left", dx=8, fontSize=11, color=_look.INK)
-        .encode(x=x, y="risk:Q", text="system:N"),
+        .encode(x=_COVERAGE_AXIS, y="risk:Q", text="system:N"),
     ]
     subtitle = [_describe_band(result.settings, result.cluster_noun)]
     if len(result.systems) > len(names):
@@ -169,19 +177,19 @@ def curves_chart(
     requested = distinct[:_MOST_CURVES] if confidences is None else confidences
     names = [_choose_confidence(name, profile.points) for name in requested]
     top = _axis_top(profile, names, risk)
-    x, y = _axes(top, risk, system)
+    y = _risk_axis(top, risk, system)
     references = [
         chart_of(_line_rows(line, risk, top))
         .mark_line(color=GREY, strokeDash=dash, clip=True)
-        .encode(x=x, y="risk:Q")
+        .encode(x=_COVERAGE_AXIS, y="risk:Q")
         for line, dash in ((profile.optimal, [6, 3]), (profile.random, [2, 2]))
     ]
     lines = {name: _line_rows(profile.lines[name], risk, top) for name in names}
     styles = _line_styles("confidence", names)
     layers = [
-        _unreachable_area(system, x, top),
+        _unreachable_area(system, top),
         *references,
-        *_marked_lines("confidence", lines, styles, x, y, width=1.8, size=40),
+        *_marked_lines("confidence", lines, styles, y, width=1.8, size=40),
     ]
     subtitle = ["grey lines: perfect ranking of the same answers (dashed), random order (dotted)"]
     subtitle[0] += "; grey area: declined by the model" if system.population.abstained else ""
@@ -202,21 +210,14 @@ def _choose_confidence(confidence: str | None, known: Collection[str]) -> str:
     return next(iter(known)) if confidence is None else _validate.choice(confidence, "confidence", known)
 
 
-def _axes(top: float, risk: str, system: SystemResult | Result) -> tuple[Any, Any]:
-    x = alt.X(
-        "coverage:Q",
-        title="coverage (share of items answered)",
-        scale=alt.Scale(domain=[0, 1], nice=False),
-        axis=alt.Axis(format=".0%", tickCount=5),
-    )
-    # A loss that is a share is told in per cent, as coverage is.
+def _risk_axis(top: float, risk: str, system: SystemResult | Result) -> alt.Y:
+    # A loss that is a proportion is printed in percent, as coverage is.
     share = system.loss is not None and system.loss.name in SHARES
     axis = alt.Axis(format="%" if top < 0.1 else ".0%") if share else alt.Undefined
-    y = alt.Y("risk:Q", title=_TITLES[risk], scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
-    return x, y
+    return alt.Y("risk:Q", title=_TITLES[risk], scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
 
 
-def _guaranteed_points(points: WorkingPoints, x: Any, top: float) -> list[Any]:
+def _guaranteed_points(points: WorkingPoints, top: float) -> list[Any]:
     """Return the layer of the points with a guarantee for some risk; empty if there is no such point."""
     if not points.promised:
         return []
@@ -231,16 +232,16 @@ def _guaranteed_points(points: WorkingPoints, x: Any, top: float) -> list[Any]:
         alt.Tooltip("promised:Q", format=".0%", title="risk promised to be at most"),
         alt.Tooltip("coverage:Q", format=".1%"),
     ]
-    return [marks.encode(x=x, y="risk:Q", tooltip=tooltip)]
+    return [marks.encode(x=_COVERAGE_AXIS, y="risk:Q", tooltip=tooltip)]
 
 
-def _unreachable_area(system: SystemResult | Result, x: Any, top: float) -> Any:
+def _unreachable_area(system: SystemResult | Result, top: float) -> Any:
     """Return the layer of the coverage that cannot be reached, because the model declined."""
     population = system.population
     cmax = population.answered / population.items
     area = [{"coverage": cmax, "end": 1.0, "bottom": 0.0, "top": top}] if cmax < 1.0 else []
     shade = chart_of(area).mark_rect(color=GREY, opacity=0.08)
-    return shade.encode(x=x, x2="end:Q", y="bottom:Q", y2="top:Q")
+    return shade.encode(x=_COVERAGE_AXIS, x2="end:Q", y="bottom:Q", y2="top:Q")
 
 
 def _line_rows(line: Line, risk: str, top: float) -> list[dict[str, Any]]:
@@ -291,8 +292,7 @@ def _marked_lines(
     field: str,
     lines: Mapping[str, Sequence[dict[str, Any]]],
     styles: Mapping[str, Any],
-    x: Any,
-    y: Any,
+    y: alt.Y,
     *,
     width: float,
     size: int,
@@ -304,10 +304,10 @@ def _marked_lines(
     return [
         chart_of(rows)
         .mark_line(clip=True, strokeWidth=width)
-        .encode(x=x, y=y, color=color, strokeDash=styles["dash"], tooltip=_tooltip(field)),
+        .encode(x=_COVERAGE_AXIS, y=y, color=color, strokeDash=styles["dash"], tooltip=_tooltip(field)),
         chart_of(marks)
         .mark_point(filled=True, size=size, opacity=1)
-        .encode(x=x, y="risk:Q", color=color, shape=styles["shape"]),
+        .encode(x=_COVERAGE_AXIS, y="risk:Q", color=color, shape=styles["shape"]),
     ]
 
 

@@ -17,22 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from abstain.evaluation.conformal import CoverageResult, Stratum
+    from abstain.inference import Estimate
     from abstain.report.charts._look import Chart
 
 # Colours that differ for every kind of colour vision; the shapes repeat the information.
 _VERDICTS = ["covered", "over-covered", "under-covered", "inconclusive"]
-_COLOURS = [BLUE, GREEN, ORANGE, GREY]
+_COLOUR = alt.Color(
+    "verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=[BLUE, GREEN, ORANGE, GREY])
+)
 _SHAPES = ["circle", "triangle-up", "triangle-down", "square"]
+_SHAPE = alt.Shape("verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=_SHAPES))
 _ROW_HEIGHT = 22
 _MOST_GROUPS = 40
 
 
 def coverage_chart(result: CoverageResult) -> Chart:
     """Coverage against what was claimed, with intervals; on the diagonal it keeps its word."""
-    rows = [
-        _row(each.claim, each.verdict.estimate.value, each.verdict.estimate, each.verdict.verdict)
-        for each in result.claims
-    ]
+    rows = [_row(each.claim, each.verdict.estimate, each.verdict.verdict) for each in result.claims]
     ends = [row[key] for row in rows for key in ("low", "high", "x") if row[key] is not None]
     low = max(0.0, min(ends) - 0.03)
     axis = alt.Scale(domain=[low, 1.0], nice=False)
@@ -43,11 +44,11 @@ def coverage_chart(result: CoverageResult) -> Chart:
     base = chart_of(rows).encode(x=alt.X("x:Q", title="coverage that was claimed", scale=axis, axis=ticks))
     layers = [diagonal.encode(x=alt.X("x:Q", scale=axis, axis=ticks), y=alt.Y("y:Q", scale=axis, axis=ticks))]
     if len(rows) > 1:
-        band = base.mark_area(opacity=0.15, color=_COLOURS[0])
+        band = base.mark_area(opacity=0.15, color=BLUE)
         layers.append(band.encode(y=alt.Y("low:Q", title="coverage"), y2="high:Q"))
-        layers.append(base.mark_line(color=_COLOURS[0]).encode(y="y:Q"))
+        layers.append(base.mark_line(color=BLUE).encode(y="y:Q"))
     layers.append(
-        base.mark_rule().encode(y=alt.Y("low:Q", title="coverage", scale=axis), y2="high:Q", color=_colour())
+        base.mark_rule().encode(y=alt.Y("low:Q", title="coverage", scale=axis), y2="high:Q", color=_COLOUR)
     )
     layers.append(_points(base).encode(y=alt.Y("y:Q", title="coverage", scale=axis)))
     return finish_chart(alt.layer(*layers), "Coverage against its claim", width=320, height=320)
@@ -70,24 +71,21 @@ def width_chart(result: CoverageResult) -> Chart:
     rows = []
     for each in result.claims:
         values = each.width_quantiles.tolist()
-        for place, width in enumerate(values):
-            last = place + 1 == len(values) or values[place + 1] != width
+        for index, width in enumerate(values):
+            last = index + 1 == len(values) or values[index + 1] != width
             if math.isfinite(width) and last:
-                rows.append({"width": width, "share": place / (len(values) - 1), "claim": f"{each.claim:g}"})
-    chart = chart_of(rows).mark_line(
-        interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12
-    )
+                rows.append({"width": width, "share": index / (len(values) - 1), "claim": f"{each.claim:g}"})
     ticks = alt.Axis(tickCount=6, tickMinStep=1) if result.kind == "sets" else alt.Axis(tickCount=6)
-    chart = chart.encode(
-        x=alt.X("width:Q", title=what, axis=ticks),
-        y=alt.Y(
-            "share:Q",
-            title="share that is no wider",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format="%"),
-        ),
-        color=alt.Color("claim:N", title="claim", scale=alt.Scale(range=list(COLOURS))),
-        strokeDash=alt.StrokeDash("claim:N", title="claim", scale=alt.Scale(range=DASHES)),
+    unit, percent = alt.Scale(domain=[0, 1]), alt.Axis(format="%")
+    chart = (
+        chart_of(rows)
+        .mark_line(interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12)
+        .encode(
+            x=alt.X("width:Q", title=what, axis=ticks),
+            y=alt.Y("share:Q", title="share that is no wider", scale=unit, axis=percent),
+            color=alt.Color("claim:N", title="claim", scale=alt.Scale(range=list(COLOURS))),
+            strokeDash=alt.StrokeDash("claim:N", title="claim", scale=alt.Scale(range=DASHES)),
+        )
     )
     return finish_chart(alt.layer(chart), "How wide the predictions are", width=420, height=260)
 
@@ -119,43 +117,31 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
         parts = [part for part in parts_of(each) if part.coverage.defined]
         if len(parts) > _MOST_GROUPS:
             parts = sorted(parts, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
-        rows = [
-            _row(str(part.label), part.coverage.value, part.coverage, _word(part), rows=part.count)
-            for part in parts
-        ]
+        rows = []
+        for part in parts:
+            verdict = "inconclusive" if part.verdict is None else part.verdict.verdict
+            rows.append(_row(str(part.label), part.coverage, verdict) | {"rows": part.count})
         order = [row["x"] for row in rows]
         base = chart_of(rows).encode(
             y=alt.Y("x:N", title=None, sort=order, axis=alt.Axis(labelLimit=260)),
             tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"],
         )
         scale, ticks = alt.Scale(domain=[0, 1]), alt.Axis(tickCount=5, format=".1f")
-        claimed = (
-            chart_of([{"claim": each.claim}])
-            .mark_rule(strokeDash=[4, 4], color="#888888")
-            .encode(x="claim:Q")
-        )
+        claimed = chart_of([{"claim": each.claim}]).mark_rule(strokeDash=[4, 4], color="#888888")
         spans = base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title="coverage", scale=scale, axis=ticks), x2="high:Q", color=_colour()
+            x=alt.X("low:Q", title="coverage", scale=scale, axis=ticks), x2="high:Q", color=_COLOUR
         )
-        panel = alt.layer(claimed, spans, _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale)))
+        points = _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale))
+        panel = alt.layer(claimed.encode(x="claim:Q"), spans, points)
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
         panels.append(panel.properties(title=f"claim {each.claim:g}") if len(result.claims) > 1 else panel)
     return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
 
 
-def _word(part: Stratum) -> str:
-    return "inconclusive" if part.verdict is None else part.verdict.verdict
-
-
-def _row(x: object, y: float, estimate: Any, verdict: str, **further: float) -> dict[str, Any]:
-    low, high = estimate.interval or (None, None)
-    return {"x": x, "y": y, "low": low, "high": high, "verdict": verdict, **further}
+def _row(x: object, coverage: Estimate, verdict: str) -> dict[str, Any]:
+    low, high = coverage.interval or (None, None)
+    return {"x": x, "y": coverage.value, "low": low, "high": high, "verdict": verdict}
 
 
 def _points(base: alt.Chart) -> alt.Chart:
-    shape = alt.Shape("verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=_SHAPES))
-    return base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape, color=_colour())
-
-
-def _colour() -> alt.Color:
-    return alt.Color("verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=_COLOURS))
+    return base.mark_point(filled=True, size=80, opacity=1).encode(shape=_SHAPE, color=_COLOUR)

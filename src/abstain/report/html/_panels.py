@@ -6,6 +6,7 @@ panel for which a result has no data is None.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -57,16 +58,11 @@ _MOST_CHARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A system whose curves are drawn.
-
-    Attributes:
-        label: what stands before its confidences; empty where it is alone.
-        system: its numbers.
-        profile: its curves; None where nothing ranks its answers.
-    """
+    """A system whose curves are drawn, with the label of its confidences, which is empty for a single system."""
 
     label: str
     system: SystemResult
+    # None if nothing ranks its answers.
     profile: Profile | None
 
     def title(self, confidence: str) -> str:
@@ -352,20 +348,18 @@ def _safety(table: MetricTable) -> Panel:
             f"Of all items, {counts.right:,} were answered rightly, {counts.wrong:,} answered wrongly, "
             f"{counts.abstained:,} declined, and {counts.failed:,} failed."
         )
-    reasons: dict[str, list[str]] = {}
+    rows, reasons = [], defaultdict(list)
     for name, estimate in table.items():
-        if not estimate.defined:
-            reasons.setdefault(estimate.reason, []).append(name)
+        specification = table.specifications[name]
+        if estimate.defined:
+            summary = specification.summary.replace("``", "")
+            rows.append((name, estimate, views.BETTER[specification.direction], summary))
+        else:
+            reasons[estimate.reason].append(name)
     parts += [f"Undefined here: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
-    rows = tuple(
-        (name, estimate, views.BETTER[specification.direction], specification.summary.replace("``", ""))
-        for name, estimate in table.items()
-        for specification in (table.specifications[name],)
-        if estimate.defined
-    )
     if rows:
         columns = (Column("metric"), _estimate("value"), Column("better"), Column("what it is"))
-        parts.append(TableView(Table("", columns, rows), "Metrics"))
+        parts.append(TableView(Table("", columns, tuple(rows)), "Metrics"))
     title = "Abstention safety: is declining, and answering, to be relied on?"
     return Panel("safety", title, "Abstention safety", parts)
 

@@ -53,13 +53,8 @@ class Gallery:
 class TableView:
     """A table in a page; the first cell of a row is its heading.
 
-    Attributes:
-        table: the table.
-        label: its name for screen readers.
-        compact: True if intervals are below their values.
-        folded: the line that unfolds the table; empty if it is not folded.
-        unfolded: True if a folded table is open at first.
-        marked: the heading of the highlighted row.
+    Screen readers read the label. A compact table has intervals below their values. A folded one shows only a line
+    that unfolds it, unless it is unfolded at first. The row with the marked heading is highlighted.
     """
 
     table: Table
@@ -91,18 +86,13 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Explorer:
-    """The curves with the threshold explorer; static charts replace it where scripts do not run.
-
-    Attributes:
-        charts: the static charts.
-        noun: the noun for a cluster.
-        share: True if the loss is a proportion, so that risks are printed in percent.
-        sure: the confidence level of a risk guarantee, in percent.
-    """
+    """The curves with the threshold explorer; static charts replace it where scripts do not run."""
 
     charts: Sequence[Figure]
     noun: str
+    # True if the loss is a proportion, so that risks are printed in percent.
     share: bool
+    # The confidence level of a risk guarantee, in percent.
     sure: str
 
 
