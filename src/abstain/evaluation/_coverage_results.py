@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._text import few_lines
+from abstain.evaluation._frames import coverage_frame
 from abstain.evaluation._shown import Shown
 from abstain.inference import resamples_wanted
 from abstain.metrics.intervals import checked_eta
@@ -155,8 +156,6 @@ class CoverageResult(Shown):
             what: "estimates", or "strata" for coverage by width or set size and by group.
             backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
         """
-        from abstain.evaluation._frames import coverage_frame  # noqa: PLC0415
-
         return coverage_frame(self, what, backend)
 
     def __repr__(self) -> str:

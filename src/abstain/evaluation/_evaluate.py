@@ -27,6 +27,7 @@ from abstain._confidences import (
 )
 from abstain.confidence import select
 from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
+from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems
 from abstain.evaluation._differences import cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._pairs import PairedDifferences
@@ -369,8 +370,6 @@ class _Systems(NamedTuple):
 def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
     """Return the items of every system, and those of them that are evaluated: if there are several, matched items."""
     if _is_aggregated(opened):
-        from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems  # noqa: PLC0415
-
         aggregation = AggregationRequest(
             metrics=_choose_metrics(request, ranked=True).evaluated,
             confidence=request.confidence,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from abstain import _validate
 from abstain._text import few_lines
 from abstain.errors import ArgumentError
+from abstain.evaluation._frames import table_frame
 from abstain.metrics.registry import find_metric
 
 if TYPE_CHECKING:
@@ -144,8 +145,6 @@ class MetricTable(Mapping[str, "Estimate"]):
         Args:
             backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
         """
-        from abstain.evaluation._frames import table_frame  # noqa: PLC0415
-
         return table_frame(self, backend)
 
     def __repr__(self) -> str:

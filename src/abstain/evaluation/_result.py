@@ -17,6 +17,7 @@ from abstain import _validate
 from abstain._text import few_lines
 from abstain.confidence import is_calibrated
 from abstain.errors import ArgumentError
+from abstain.evaluation._frames import result_frame, system_frame
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._shown import Shown
 from abstain.losses import LOSS_NAMES
@@ -301,8 +302,6 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         Args:
             backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
         """
-        from abstain.evaluation._frames import system_frame  # noqa: PLC0415
-
         return system_frame(self, backend)
 
     def __repr__(self) -> str:
@@ -497,8 +496,6 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
             what: "estimates" or "differences".
             backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
         """
-        from abstain.evaluation._frames import result_frame  # noqa: PLC0415
-
         return result_frame(self, what, backend)
 
     def __repr__(self) -> str:
