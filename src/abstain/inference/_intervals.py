@@ -54,6 +54,7 @@ from abstain.inference._estimate import (
     with_draws,
 )
 from abstain.inference._weights import BootstrapWeights, JackknifeWeights
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -158,10 +159,7 @@ class Intervals:
         if interval not in (JACKKNIFE, BCA):
             jackknife_weights = JackknifeWeights.nothing(cluster_ids, members, by_group=by_group)
         else:
-            items = None
-            if cluster_of_row is not None:
-                counts = np.bincount(cluster_of_row, weights=weight, minlength=len(cluster_ids))
-                items = counts.astype(np.float64)
+            items = None if cluster_of_row is None else total_by(cluster_of_row, weight, len(cluster_ids))
             jackknife_weights = JackknifeWeights.of(cluster_ids, items, by_group=by_group, members=members)
         return cls(jackknife_weights, bootstrap_weights, interval, _validate.level(level))
 

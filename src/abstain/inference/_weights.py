@@ -16,7 +16,7 @@ import numpy as np
 from abstain import _validate
 from abstain._units import unit_of
 from abstain.inference._threads import InTurn
-from abstain.resampling import RandomStream, WeightBatch, kernel, lanes_for
+from abstain.resampling import RandomStream, WeightBatch, kernel, lanes_for, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -140,14 +140,12 @@ class JackknifeWeights:
             members: how many clusters each group has, where an engine put them into groups.
         """
         count = len(cluster_ids)
-        held: Floats = np.ones(count) if items is None else items
         clusters = count if members is None else int(members.sum())
         if count == 1:  # without the only one there is nothing
             return cls(np.zeros(1, np.intp), np.empty(0), 0.0, clusters, by_group)
         group = unit_of(cluster_ids)
-        sizes = np.bincount(group, weights=members).astype(np.float64)
-        degrees = _degrees(np.bincount(group, weights=held).astype(np.float64))
-        return cls(group, sizes, degrees, clusters, by_group)
+        degrees = _degrees(total_by(group, items))
+        return cls(group, total_by(group, members), degrees, clusters, by_group)
 
     @classmethod
     def nothing(
@@ -180,18 +178,16 @@ class JackknifeWeights:
             items: how many of them each cluster has, or each group that an engine made.
             members: how many clusters of each such group have any.
         """
-        held = np.bincount(self.group, weights=items, minlength=self.vectors)[: self.vectors]
-        having = np.bincount(self.group, weights=(items > 0.0) if members is None else members)
+        held = total_by(self.group, items, self.vectors)[: self.vectors]
+        having = total_by(self.group, items > 0.0 if members is None else members)
         kept = np.flatnonzero(held)
         if len(kept) == self.vectors and (having == self.sizes).all():
             return self, kept
-        sizes = having[kept].astype(np.float64)
+        sizes = having[kept]
         clusters, group = int(sizes.sum()), np.arange(len(kept))
         if len(kept) == 1:
             return JackknifeWeights(group, np.empty(0), 0.0, clusters, self.by_group), kept[:0]
-        return JackknifeWeights(
-            group, sizes, _degrees(held[kept].astype(np.float64)), clusters, self.by_group
-        ), kept
+        return JackknifeWeights(group, sizes, _degrees(held[kept]), clusters, self.by_group), kept
 
     def batches(
         self, width: int, stop: StopFlag | None = None, *, shared: bool = False

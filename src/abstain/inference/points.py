@@ -18,6 +18,7 @@ from abstain.inference._estimate import JACKKNIFE
 from abstain.inference._intervals import simultaneous_level
 from abstain.metrics.curves import curve_of, threshold_statistic
 from abstain.metrics.scales import Scale, trials, units_of
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,7 +98,7 @@ def _scales(columns: Columns, rung: Indices, rungs: int) -> list[Scale]:
     weight, loss = columns.weight[answered], columns.loss[answered] / (largest or 1.0)
     total = float(columns.weight.sum())
     kept, losses, squares = (
-        np.cumsum(np.bincount(rung, weights=weight * part, minlength=rungs)[:rungs]).astype(np.float64)
+        np.cumsum(total_by(rung, weight * part, rungs)[:rungs])
         for part in (np.ones(len(loss)), loss, loss**2)
     )
     even = _units(columns, rung, rungs)
@@ -115,7 +116,7 @@ def _units(columns: Columns, rung: Indices, rungs: int) -> list[float | None]:
         return [None] * rungs
     inside = rung < rungs
     place = columns.cluster[answered][inside] * rungs + rung[inside]
-    cells = np.bincount(place, weights=columns.weight[answered][inside], minlength=units * rungs)
+    cells = total_by(place, columns.weight[answered][inside], units * rungs)
     mass = np.cumsum(cells.reshape(units, rungs), axis=1)
     return [units_of(each) for each in mass.T]
 

@@ -18,6 +18,7 @@ from abstain.confidence import no_confidence
 from abstain.errors import ArgumentError, DataError
 from abstain.groups import group_names
 from abstain.losses import SHARES, item_loss
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +81,7 @@ class AnsweredRows:
     @property
     def asked(self) -> Floats:
         """Number of items of each cluster."""
-        return np.bincount(self.cluster, weights=self.weight, minlength=len(self.names)).astype(np.float64)
+        return total_by(self.cluster, self.weight, len(self.names))
 
     @property
     def clustered(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.inference import clusters_needed
+from abstain.resampling import total_by
 from abstain.thresholds import _search
 from abstain.thresholds._answered_rows import hash_names
 from abstain.thresholds._policy import Instead
@@ -181,9 +182,7 @@ def _mean_losses(table: RiskTable) -> Floats:
         return table.loss / table.items
     sums, steps = table.cluster_sums, len(table)
     cluster_means = sums.sums[1] / table.asked[sums.unit]
-    return (
-        np.cumsum(np.bincount(sums.key, weights=cluster_means, minlength=steps + 1)[:steps]) / table.clusters
-    )
+    return np.cumsum(total_by(sums.key, cluster_means, steps + 1)[:steps]) / table.clusters
 
 
 def reason_for_none(selection: Selection, rows: AnsweredRows) -> str:
