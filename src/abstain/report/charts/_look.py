@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 from altair.utils import schemapi
 
-from abstain.metrics.registry import METRICS
 from abstain.report.charts._notebook import ChartRows, offline_chart
 
 if TYPE_CHECKING:
@@ -52,12 +51,6 @@ def unchecked() -> AbstractContextManager[None]:
 def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
     """Return a chart of records, which it carries itself."""
     return alt.Chart(ChartRows(values=rows))
-
-
-def lower_is_better(key: str) -> bool:
-    """Return whether a metric is a loss, such as an area or a risk, of which lower is better."""
-    metric = METRICS.get(key.partition("@")[0])
-    return metric is not None and metric.unit == "loss" and metric.direction == "lower"
 
 
 def interval_words(estimate: Estimate, noun: str) -> str:

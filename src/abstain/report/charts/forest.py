@@ -12,19 +12,11 @@ import altair as alt
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import INCONCLUSIVE
-from abstain.metrics.registry import metric_name
-from abstain.report.charts._look import (
-    BLUE,
-    GREY,
-    INK,
-    chart_of,
-    finish_chart,
-    interval_words,
-    lower_is_better,
-)
+from abstain.metrics.registry import METRICS, metric_name
+from abstain.report.charts._look import BLUE, GREY, INK, chart_of, finish_chart, interval_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from abstain.evaluation import Difference, MetricTable, Result, SystemResult
     from abstain.inference import Estimate
@@ -48,7 +40,8 @@ def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title:
     estimates = {name: variant.estimates[key] for name, variant in system.items()}
     order = sorted(estimates, key=lambda name: (not estimates[name].defined, estimates[name].value))
     subtitle = interval_words(next(iter(estimates.values())), system.cluster_noun)
-    if lower_is_better(key):
+    specification = METRICS.get(key.partition("@")[0])
+    if specification and (specification.unit, specification.direction) == ("loss", "lower"):
         subtitle += "; lower is better"
     label = metric_name(key)
     return _forest([(name, estimates[name], "") for name in order], label, title or label, subtitle)
@@ -82,10 +75,10 @@ def differences_chart(
         (label, each.estimate, _UNDECIDED if each.winner is None else _DECIDED)
         for label, each in zip(_labels(shown), shown, strict=True)
     ]
-    subtitle = [
-        interval_words(shown[0].estimate, shown[0].cluster_noun) + _describe_family(shown[0], result),
-        f"{_describe_sides(shown)}; hollow: inconclusive or not comparable",
-    ]
+    intervals = interval_words(shown[0].estimate, shown[0].cluster_noun)
+    if shown[0].family > 1 and not result.settings.simultaneous:
+        intervals += "; each for one comparison by itself"
+    subtitle = [intervals, f"{_describe_sides(shown)}; hollow: inconclusive or not comparable"]
     pairs = {(each.left, each.right) for each in shown}
     first, second = pairs.pop() if len(pairs) == 1 else ("second", "first named")
     label = f"difference in {name}, {second} - {first}"
@@ -103,13 +96,6 @@ def groups_chart(table: MetricTable, metric: str) -> Chart:
     rows = [(group.label, group.estimates[metric], "") for group in table.groups]
     subtitle = f"{interval_words(overall, 'cluster')}; dashed: all items"
     return _forest(rows, metric, f"{metric} by group", subtitle, rule=overall.value)
-
-
-def _describe_family(difference: Difference, result: Result) -> str:
-    """Return whether an interval is for its own comparison only; empty for a single comparison."""
-    if difference.family < 2 or result.settings.simultaneous:
-        return ""
-    return "; each for one comparison by itself"
 
 
 def _describe_sides(shown: Sequence[Difference]) -> str:
@@ -130,15 +116,12 @@ def _find_key(metric: str, known: Mapping[str, Any] | set[str]) -> str:
 
 
 def _labels(shown: Sequence[Difference]) -> list[str]:
-    """Return the labels of rows: of the pair, the confidence and the coverage, those that differ between rows."""
-    parts: list[Callable[[Difference], str]] = [
-        lambda each: f"{each.right} - {each.left}",
-        lambda each: each.confidence,
-    ]
-    differing = [part for part in parts if len({part(each) for each in shown}) > 1] or parts[:1]
-    return [
-        " ".join(filter(None, [", ".join(part(each) for part in differing), each.where])) for each in shown
-    ]
+    """Return the labels of rows: the pair or the confidence, both if both differ between rows, and the coverage."""
+    pairs = [f"{each.right} - {each.left}" for each in shown]
+    confidences = [each.confidence for each in shown]
+    differing = [names for names in (pairs, confidences) if len(set(names)) > 1] or [pairs]
+    labels = map(", ".join, zip(*differing, strict=True))
+    return [" ".join(filter(None, [label, each.where])) for label, each in zip(labels, shown, strict=True)]
 
 
 def _forest(

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import CoverageResult, CoverageSettings
     from abstain.report.html._panels import Side
     from abstain.report.html._parts import Panel
-    from abstain.thresholds import Policy
 
 __all__ = ["report_html", "result_html", "write_report"]
 
@@ -91,10 +90,8 @@ def report_html(
     style, script = _text("report.css"), _text("explorer.js")
     with unchecked():
         if isinstance(result, Result):
-            pages = [
-                _answers_page(result, progress, _policies(result, risk)),
-                *([] if coverage is None else [_coverage_page(coverage)]),
-            ]
+            pages = [_answers_page(result, progress, risk)]
+            pages += [] if coverage is None else [_coverage_page(coverage)]
         else:
             pages = [_coverage_page(result)]
         panels = [panel for page in pages for panel in page.panels]
@@ -185,19 +182,23 @@ class _Page:
     explorer: dict[str, Any] | None = None
 
 
-def _policies(result: Result, risk: float | str | None) -> dict[str, Policy]:
-    """Return the policy of each system at the requested risk."""
-    if risk is None:
-        return {}
-    return {name: system.policy(risk, sure=result.settings.level) for name, system in result.systems.items()}
-
-
-def _answers_page(
-    result: Result, progress: Callable[[int], None] | None, policies: Mapping[str, Policy]
-) -> _Page:
+def _answers_page(result: Result, progress: Callable[[int], None] | None, risk: float | str | None) -> _Page:
     """Return the parts of the page about answers and abstentions."""
     sides = _panels.sides_of(result, progress)
-    alone = len(result.systems) == 1
+    settings, systems = result.settings, result.systems
+    policies = {}
+    if risk is not None:
+        policies = {name: system.policy(risk, sure=settings.level) for name, system in systems.items()}
+    verdict = _sentences.guarantee_sentences(policies)
+    if len(systems) == 1:
+        verdict += _sentences.system_verdict(result.only, sides[0].profile)
+    else:
+        verdict += _sentences.comparison_verdict(result)
+    facts = []
+    for name, system in systems.items():
+        facts += _inputs(name if len(systems) > 1 else "", system.provenance)
+    for used in dict.fromkeys(used for system in systems.values() for used in system.calibrations):
+        facts.append(("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}"))
     panels = [
         _panels.population_panel(result),
         _panels.compared_panel(result, sides),
@@ -206,46 +207,24 @@ def _answers_page(
         _panels.reliability_panel(sides),
         *_panels.metric_panels(result),
     ]
-    settings = result.settings
-    calibrations = dict.fromkeys(used for system in result.systems.values() for used in system.calibrations)
     return _Page(
         title=_title(result),
         subtitle=_subtitle(result),
-        verdict=[
-            *_sentences.guarantee_sentences(policies),
-            *(
-                _sentences.system_verdict(result.only, sides[0].profile)
-                if alone
-                else _sentences.comparison_verdict(result)
-            ),
-        ],
+        verdict=verdict,
         warnings=[
             *views.warning_lines(result),
             *dict.fromkeys(str(each) for policy in policies.values() for each in policy.warnings),
         ],
         panels=[panel for panel in panels if panel is not None],
         definitions={**_sentences.definitions(result), **_sentences.guarantee_definitions(result, policies)},
-        facts=[
-            *(
-                fact
-                for name, system in result.systems.items()
-                for fact in _inputs("" if alone else name, system.provenance)
-            ),
-            *(
-                ("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}")
-                for used in calibrations
-            ),
-            ("intervals", _intervals(settings)),
-            ("convention", settings.convention),
-        ],
+        facts=[*facts, ("intervals", _intervals(settings)), ("convention", settings.convention)],
         explorer=_explorer(sides),
     )
 
 
 def _coverage_page(result: CoverageResult) -> _Page:
     """Return the parts of the page about intervals or sets."""
-    settings = result.settings
-    path = result.provenance.get("path")
+    path, intervals = result.provenance.get("path"), _intervals(result.settings)
     return _Page(
         title=_panels.file_name(path) if path else result.kind.capitalize(),
         subtitle=f"{result.rows:,} {result.kind} in {result.clusters:,} clusters.",
@@ -253,10 +232,7 @@ def _coverage_page(result: CoverageResult) -> _Page:
         warnings=[str(warning) for warning in result.warnings],
         panels=[_panels.coverage_panel(result)],
         definitions=_sentences.coverage_definitions(result),
-        facts=[
-            *_inputs(result.kind, result.provenance),
-            (f"intervals of {result.kind}", _intervals(settings)),
-        ],
+        facts=[*_inputs(result.kind, result.provenance), (f"intervals of {result.kind}", intervals)],
     )
 
 
@@ -299,14 +275,9 @@ def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _creation_facts(created: datetime) -> list[tuple[str, str]]:
-    versions = [
-        f"abstain {abstain.__version__}",
-        *(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy")),
-    ]
-    return [
-        ("made at", created.isoformat(timespec="seconds")),
-        ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),
-    ]
+    libraries = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy"))
+    versions = f"abstain {abstain.__version__}, {libraries}, Python {platform.python_version()}"
+    return [("made at", created.isoformat(timespec="seconds")), ("versions", versions)]
 
 
 def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
