@@ -6,14 +6,17 @@ The module of a verb is imported when the verb is called, so that `abstain --hel
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
-from abstain.cli._program import Command, Program, VerbGroup
+from abstain import _process
+from abstain.cli._program import Command, VerbGroup, ending_in_exit_code
 from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -24,36 +27,38 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 
-class _CommandEntry(NamedTuple):
-    """The heading of a verb in the help, its module, and the question that it answers."""
-
-    heading: str
-    module: str
-    question: str
-
-
-_VERBS = {
-    "run": _CommandEntry("Ask", "run", "What does a model answer that may decline, and how sure is it?"),
-    "check": _CommandEntry("Judge", "check", "What is in this file, and what can be computed from it?"),
-    "evaluate": _CommandEntry(
-        "Judge", "evaluate", "How good is a model that may abstain, and how sure is that?"
-    ),
-    "compare": _CommandEntry("Judge", "compare", "Which of these systems is better?"),
-    "intervals": _CommandEntry("Judge", "conformal", "Do these prediction intervals cover as they claim?"),
-    "sets": _CommandEntry("Judge", "conformal", "Do these prediction sets cover as they claim?"),
-    "threshold": _CommandEntry(
-        "Decide", "threshold", "What may it answer if at most 5% of answers may be wrong?"
-    ),
-    "apply": _CommandEntry("Decide", "apply", "Which of these rows does it answer under that policy?"),
-    "gate": _CommandEntry("Decide", "gate", "Is this run good enough, or worse than the last? For CI."),
-    "power": _CommandEntry("Decide", "power", "How large must a study be to see a difference?"),
-    "calibrate": _CommandEntry("Decide", "calibrate", "How likely is an answer right at this confidence?"),
-    "report": _CommandEntry("Show", "report", "One HTML page for whoever has to be convinced."),
-    "plot": _CommandEntry("Show", "plot", "One chart, as SVG, PNG, PDF or HTML."),
-    "metrics": _CommandEntry("Learn", "metrics", "Which metrics are there, and what does each need?"),
-    "demo": _CommandEntry("Learn", "demo", "What does it look like? Two classifiers that may abstain."),
-    "schema": _CommandEntry("Learn", "schema", "What is in the JSON files? Their schemas."),
+# The verbs by their heading in the help, each with the question that it answers.
+_HEADINGS = {
+    "Ask": {
+        "run": "What does a model answer that may decline, and how sure is it?",
+    },
+    "Judge": {
+        "check": "What is in this file, and what can be computed from it?",
+        "evaluate": "How good is a model that may abstain, and how sure is that?",
+        "compare": "Which of these systems is better?",
+        "intervals": "Do these prediction intervals cover as they claim?",
+        "sets": "Do these prediction sets cover as they claim?",
+    },
+    "Decide": {
+        "threshold": "What may it answer if at most 5% of answers may be wrong?",
+        "apply": "Which of these rows does it answer under that policy?",
+        "gate": "Is this run good enough, or worse than the last? For CI.",
+        "power": "How large must a study be to see a difference?",
+        "calibrate": "How likely is an answer right at this confidence?",
+    },
+    "Show": {
+        "report": "One HTML page for whoever has to be convinced.",
+        "plot": "One chart, as SVG, PNG, PDF or HTML.",
+    },
+    "Learn": {
+        "metrics": "Which metrics are there, and what does each need?",
+        "demo": "What does it look like? Two classifiers that may abstain.",
+        "schema": "What is in the JSON files? Their schemas.",
+    },
 }
+# A verb is in the module of its name, except these.
+_MODULES = {"intervals": "conformal", "sets": "conformal"}
+_VERBS = [name for verbs in _HEADINGS.values() for name in verbs]
 
 
 class _Loaded(Mapping[str, Any]):
@@ -66,7 +71,9 @@ class _Loaded(Mapping[str, Any]):
         return len(_VERBS)
 
     def __getitem__(self, name: str) -> Any:
-        module = import_module(f"{__name__}.{_VERBS[name].module}")
+        if name not in _VERBS:
+            raise KeyError(name)
+        module = import_module(f"{__name__}.{_MODULES.get(name, name)}")
         commands: Commands = module.COMMANDS
         if name in commands:
             commands = {name: commands[name]}
@@ -83,8 +90,8 @@ class _Loaded(Mapping[str, Any]):
         return get_command(group)
 
 
-class _Verbs(Program):
-    """The root of the command line."""
+class _Program(TyperGroup):
+    """The root of the command line; every call ends with an exit code."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -93,20 +100,27 @@ class _Verbs(Program):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write the verbs by heading, without importing their modules."""
         width = max(map(len, _VERBS))
-        for heading in dict.fromkeys(verb.heading for verb in _VERBS.values()):
+        for heading, verbs in _HEADINGS.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [
-                        (name.ljust(width), verb.question)
-                        for name, verb in _VERBS.items()
-                        if verb.heading == heading
-                    ]
-                )
+                formatter.write_dl([(name.ljust(width), question) for name, question in verbs.items()])
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options of the root."""
+        with ending_in_exit_code():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb."""
+        with ending_in_exit_code():
+            super().invoke(ctx)
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+        _process.ignore_stops()
 
 
 app = typer.Typer(
     name="abstain",
-    cls=_Verbs,
+    cls=_Program,
     help=(
         "Judge models that may decline to answer.\n\n"
         "Start with `abstain demo`, then `abstain evaluate run.json --mode few_shot`. "

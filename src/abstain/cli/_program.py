@@ -100,25 +100,8 @@ class VerbGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class Program(TyperGroup):
-    """The root of the command line."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options of the root."""
-        with _ending_in_exit_code():
-            return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a verb."""
-        with _ending_in_exit_code():
-            super().invoke(ctx)
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
-        _process.ignore_stops()
-
-
 @contextlib.contextmanager
-def _ending_in_exit_code() -> Iterator[None]:
+def ending_in_exit_code() -> Iterator[None]:
     """Turn every error and interrupt into a line on stderr and an exit code."""
     try:
         yield

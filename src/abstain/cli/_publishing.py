@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from abstain import _outputs, _process
 from abstain.cli._config import spelled_settings
 from abstain.cli._terminal import say, say_json, show
 from abstain.errors import ArgumentError
@@ -184,21 +185,15 @@ def publish(
 
 def check_outputs(*paths: Path | None, inputs: Sequence[Path]) -> None:
     """Raise before the work starts if an output cannot be written, or is an input."""
-    named = [path for path in paths if path is not None]
-    if named:
-        from abstain import _outputs  # noqa: PLC0415
-
-        _outputs.check_outputs(named, inputs=inputs)
+    outputs = [path for path in paths if path is not None]
+    if outputs:
+        _outputs.check_outputs(outputs, inputs=inputs)
 
 
 def write_files(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> None:
     """Write the files of a command after its result was printed; from here on, signals do not stop it."""
-    from abstain import _process  # noqa: PLC0415
-
     _process.begin_to_write()
     if contents:
-        from abstain import _outputs  # noqa: PLC0415
-
         _outputs.write_files(contents, inputs=inputs)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from abstain import _outputs
 from abstain._row_names import row_name, rows_named_by
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import files_of, resampling_bar
@@ -118,7 +119,7 @@ class OutputOptions(opt.OptionGroup):
 
     def check(self, inputs: Sequence[Path]) -> OutputFormats:
         """Return the formats; raise before the work starts if an output cannot be written."""
-        from abstain import _outputs, _validate  # noqa: PLC0415
+        from abstain import _validate  # noqa: PLC0415
         from abstain.report import CHART_FORMATS  # noqa: PLC0415
 
         formats = choose_formats(self.table_format, self.output, as_json=self.as_json, quiet=self.quiet)
@@ -239,7 +240,6 @@ def _publish(
     result: CoverageResult, outputs: OutputOptions, formats: OutputFormats, inputs: Sequence[Path]
 ) -> None:
     """Print the result and write its file and its charts."""
-    from abstain import _outputs  # noqa: PLC0415
     from abstain.report.artifact import encode  # noqa: PLC0415
     from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
     from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from abstain import _outputs
 from abstain.cli._terminal import say, show
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def demo_command(
     ] = 0,
 ) -> None:
     """Train a careful and an over-confident classifier, let both abstain, and judge them."""
-    from abstain import _outputs, _validate  # noqa: PLC0415
+    from abstain import _validate  # noqa: PLC0415
 
     _validate.whole(resamples, "resamples")
     _outputs.check_folder(directory)

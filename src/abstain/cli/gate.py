@@ -97,7 +97,7 @@ def gate_command(
     if inconclusive is not None:
         _validate.choice(inconclusive, "inconclusive", ("pass", "fail"))
     files = [*files_of(run, baseline, policy, intervals, reading), *listed_in]
-    job = _job_summary() if github else None
+    job_summary = os.environ.get("GITHUB_STEP_SUMMARY") if github else None
     check_outputs(output, junit, markdown, inputs=files)
     chosen = None if policy is None else _promised(policy, confidence)
     sources = {"new": opt.InputFile(run, mode)}
@@ -135,9 +135,10 @@ def gate_command(
     if github:
         say(gate_annotations(result), end="")
     write_files({path: encode_text(told) for path, told in texts.items() if path is not None}, inputs=files)
-    if job is not None:
-        with job.open("a", encoding="utf-8", errors="replace") as opened:  # others append to it, too
-            opened.write(gate_markdown(result))
+    if job_summary:
+        # Other steps append to this file, too.
+        with Path(job_summary).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(gate_markdown(result))
     raise typer.Exit(result.exit_code)
 
 
@@ -174,16 +175,10 @@ def _sentences(given: str) -> list[str]:
         lines = _files.read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise FormatError(f"{path}: not UTF-8 text; it holds one condition per line") from None
-    found = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not found:
+    conditions = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not conditions:
         raise ArgumentError(f"{path}: holds no condition; write one per line, such as augrc worse by 5%")
-    return found
-
-
-def _job_summary() -> Path | None:
-    """The file that GitHub shows as the summary of a job."""
-    place = os.environ.get("GITHUB_STEP_SUMMARY")
-    return Path(place) if place else None
+    return conditions
 
 
 COMMANDS: opt.Commands = {"gate": (gate_command, EXAMPLES)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from abstain import _outputs
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs
 from abstain.cli._program import DATA, MODEL
@@ -217,7 +218,6 @@ def _show_plan(prepared: Prepared) -> None:
 
 
 def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) -> None:
-    from abstain import _outputs  # noqa: PLC0415
     from abstain.runs import execute, run_content  # noqa: PLC0415
 
     plan = prepared.plan

@@ -21,9 +21,10 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import get_model
 
 from abstain.errors import AbstainError, ArgumentError, DataError
-from abstain.runs import _prompts, registered
+from abstain.runs import _prompts, tasks
 from abstain.runs._progress import reporting_to
-from abstain.runs.scoring import UNREADABLE
+from abstain.runs.scoring import UNREADABLE, judged
+from abstain.runs.solvers import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -177,7 +178,7 @@ def _table_task(plan: RunPlan, mode: str) -> inspect_ai.Task:
     options = dict(plan.table_options)
     if "format" in options:
         options["table_format"] = options.pop("format")
-    return registered.questions(
+    return tasks.questions(
         str(Path(plan.source).absolute()),
         signals=plan.signals.text,
         mode=mode,
@@ -190,7 +191,7 @@ def _table_task(plan: RunPlan, mode: str) -> inspect_ai.Task:
 
 
 def _task_solver(plan: RunPlan) -> Any:
-    return registered.ask(
+    return ask(
         plan.signals.text,
         text_key=plan.table_options.get("text") or "text",
         temperature=plan.sampling_temperature,
@@ -201,7 +202,7 @@ def _task_solver(plan: RunPlan) -> Any:
 
 def _score_task(log: EvalLog) -> EvalLog:
     """Score the answers of an Inspect task, which has another scorer, and store the scores in its log."""
-    scored = inspect_ai.score(log, registered.judged(), action="overwrite", display="none")
+    scored = inspect_ai.score(log, judged(), action="overwrite", display="none")
     write_eval_log(scored, log.location)
     scored.location = log.location
     return scored

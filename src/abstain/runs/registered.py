@@ -1,31 +1,8 @@
-"""The entry point of the group ``inspect_ai``: everything that Inspect finds under ``abstain/``."""
+"""The entry point of the group ``inspect_ai``: these modules register everything that is under ``abstain/``."""
 
 from __future__ import annotations
 
-from abstain.integrations.inspect import METRICS
-from abstain.runs.scoring import judged
-from abstain.runs.solvers import (
-    ask,
-    consistency,
-    evidence,
-    may_abstain,
-    p_true,
-    semantic_entropy,
-    token_signals,
-    verbalized_confidence,
-)
-from abstain.runs.tasks import questions
+from abstain.integrations import inspect
+from abstain.runs import scoring, solvers, tasks
 
-__all__ = [
-    "METRICS",
-    "ask",
-    "consistency",
-    "evidence",
-    "judged",
-    "may_abstain",
-    "p_true",
-    "questions",
-    "semantic_entropy",
-    "token_signals",
-    "verbalized_confidence",
-]
+__all__ = ["inspect", "scoring", "solvers", "tasks"]
