@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from abstain._types import Floats, Mask
     from abstain.metrics._columns import Columns
     from abstain.metrics._conditions import Condition
-    from abstain.metrics._curve import CurveNeeds
-    from abstain.metrics.matched import Limited
+    from abstain.metrics._curve import CurveNeeds, Limited
 
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
@@ -197,7 +196,7 @@ class MetricSpecification:
             "matched": at the largest coverage that both reach, because declining alone improves the metric.
             "conditional": over the answered items of each, with both coverages named. "undirected": no winner; every
             metric without a better direction.
-        matched: computes the metric of a ranking that is limited to a coverage, see `abstain.metrics.matched`. Most
+        matched: computes the metric of a ranking that is limited to a coverage, see `abstain.metrics._curve`. Most
             metrics of the curve compute it as that of the whole ranking. None for a matched metric that names its own
             coverage.
         coverage_power: the largest possible value grows with this power of the coverage; 0 if it does not grow.

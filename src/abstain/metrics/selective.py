@@ -26,7 +26,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _curve
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, TOLERANCE, CurveNeeds, RankedCurve
+from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, TOLERANCE, CurveNeeds, Limited, RankedCurve
 from abstain.metrics._specification import (
     CONDITIONAL,
     CONVENTIONS,
@@ -40,7 +40,6 @@ from abstain.metrics._specification import (
     Parameter,
     specify,
 )
-from abstain.metrics.matched import Limited
 from abstain.metrics.scales import accuracy_area_scale, balanced_area_scale, coverage_scale, risk_scale
 
 if TYPE_CHECKING:
