@@ -23,6 +23,7 @@ from abstain.metrics.calibration import (
     binned_error_metric,
     brier_decomposition,
     brier_score,
+    calibration_measure,
     classwise_calibration_error,
     expected_calibration_error,
     multiclass_brier_score,
@@ -270,6 +271,30 @@ def test_the_top_label_statistic_equals_the_metric_on_copied_rows() -> None:
         assert value == pytest.approx(top_label_calibration_error(y[copied], scores[copied], bins=4))
 
 
+def test_measures_of_class_metrics_equal_the_metric_on_copied_rows() -> None:
+    rng = np.random.default_rng(13)
+    scores, y = rng.dirichlet([1, 1, 2], 40), rng.integers(0, 3, 40)
+    clusters = np.arange(40) // 4
+    weights = rng.multinomial(10, np.full(10, 0.1), size=5).astype(float)
+    for name in ("classwise_calibration_error", "top_label_calibration_error"):
+        metric = getattr(calibration, name)
+        values = calibration_measure(name, y, scores, cluster=clusters, bins=4)(weights)[:, 0]
+        for weight, value in zip(weights, values, strict=True):
+            rows = np.repeat(np.arange(40), weight[clusters].astype(int))
+            assert value == pytest.approx(metric(y[rows], scores[rows], bins=4))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_measure_of_a_metric_is_its_statistic_over_clusters(name: str) -> None:
+    y, s = sample(50)
+    cluster = np.arange(50) % 7
+    weights = np.vstack([np.random.default_rng(2).integers(0, 3, (4, 7)), np.zeros((1, 7))]).astype(float)
+    measure = calibration_measure(name, y, s, cluster=cluster, **MEASURES[name])
+    expected = statistic(name, y, s, cluster, **MEASURES[name])(weights)
+    assert np.isnan(expected[-1, 0])
+    np.testing.assert_allclose(measure(weights), expected, atol=1e-12)
+
+
 def test_the_measure_stays_the_same_when_its_table_is_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     y, s = sample(50)
     weights = np.random.default_rng(2).integers(0, 3, (4, 7)).astype(float)
@@ -480,6 +505,8 @@ def test_bad_class_probabilities_are_named() -> None:
         classwise_calibration_error([5], [[0.1, 0.9]])
     with pytest.raises(ArgumentError, match="classes must name each of the 2 columns"):
         classwise_calibration_error([0], [[0.1, 0.9]], classes=[0, 0])
+    with pytest.raises(ArgumentError, match="unknown metric 'brier'"):
+        calibration_measure("brier", [0], [0.5])
 
 
 def test_labels_and_clusters_that_cannot_be_matched_are_refused() -> None:
@@ -529,6 +556,12 @@ class TestMulticlassBrier:
         weight = rng.integers(1, 4, 300)
         expected = brier_score_loss(truth, scores, sample_weight=weight, labels=range(4), scale_by_half=False)
         assert multiclass_brier_score(truth, scores, sample_weight=weight) == pytest.approx(expected)
+
+    def test_it_is_measured_over_clusters(self) -> None:
+        measure = calibration_measure(
+            "multiclass_brier_score", [0, 1], [[0.9, 0.1], [0.2, 0.8]], cluster=["a", "b"]
+        )
+        assert measure(np.array([[1.0, 1.0], [0.0, 3.0]])).ravel() == pytest.approx([0.05, 0.08])
 
     def test_a_weight_is_a_repetition(self) -> None:
         weighted = multiclass_brier_score([0, 1], [[0.9, 0.1], [0.2, 0.8]], sample_weight=[0, 3])

@@ -6,8 +6,8 @@ row twice. Binned metrics name their ``bins``, ``strategy`` (``uniform`` or ``qu
 `abstain.metrics._calibration_errors`) and ``norm`` (1, 2 or "max") explicitly, because a calibration error without them
 means nothing.
 
-Each scalar is its statistic at weights all one. Tests of calibration are in `abstain.metrics.calibration_tests` and
-reliability curves in `abstain.metrics.reliability`; both are found here too.
+Each scalar is its statistic at weights all one; `calibration_measure` returns the statistic. Tests of calibration are
+in `abstain.metrics.calibration_tests` and reliability curves in `abstain.metrics.reliability`; both are found here too.
 Abstained items have no place here: leave them out before the call.
 """
 
@@ -39,6 +39,7 @@ from abstain.metrics.calibration_tests import (
 from abstain.metrics.coverage import means_statistic
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
 from abstain.metrics.scales import Scale, calibration_scale, costly_scale, mean_scale
+from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain._types import Floats
-    from abstain.resampling import Statistic
 
     Classes = Sequence[Any] | NDArray[Any] | None
 
@@ -57,6 +57,7 @@ __all__ = [
     "ReliabilityCurve",
     "brier_decomposition",
     "brier_score",
+    "calibration_measure",
     "classwise_calibration_error",
     "cumulative_differences",
     "expected_calibration_error",
@@ -364,6 +365,56 @@ def brier_decomposition(
     uncertainty = base * (1.0 - base)
     within = 0.0 if bins is None else score - (reliability - resolution + uncertainty)
     return BrierDecomposition(score, reliability, resolution, uncertainty, within, total, int(held.sum()))
+
+
+def calibration_measure(
+    metric: str,
+    y_true: ArrayLike,
+    *arguments: ArrayLike,
+    cluster: ArrayLike | None = None,
+    **settings: Any,
+) -> Statistic:
+    """Return the statistic of a metric: weights of the clusters give its values, as repeated clusters would.
+
+    Args:
+        metric: the name of one of the scalar metrics above.
+        y_true: its outcomes or labels.
+        arguments: its further arrays, in its order.
+        cluster: ids of clusters. Default: each row is a cluster. A weight vector has one number for each distinct id,
+            ascending.
+        settings: its keyword arguments.
+
+    >>> measure = calibration_measure("brier_score", [1, 0], [0.9, 0.2], cluster=["a", "b"])
+    >>> measure(np.array([[1.0, 1.0], [0.0, 2.0]])).round(6)
+    array([[0.025],
+           [0.04 ]])
+    """
+    function = _SCALARS[_validate.choice(metric, "metric", _SCALARS)]
+    rows = len(np.asarray(y_true))
+    names, index = named_groups(np.arange(rows) if cluster is None else cluster, "cluster", rows)
+
+    def value(weights: Floats) -> float:
+        if not weights.any():
+            return math.nan
+        return function(y_true, *arguments, sample_weight=weights[index], **settings)
+
+    return Statistic(
+        (metric,), len(names), rows, lambda batch: np.array([[value(weights)] for weights in batch.weights])
+    )
+
+
+_SCALARS: dict[str, Callable[..., float]] = {
+    function.__name__: function
+    for function in (
+        expected_calibration_error,
+        classwise_calibration_error,
+        top_label_calibration_error,
+        smooth_calibration_error,
+        brier_score,
+        multiclass_brier_score,
+        negative_log_likelihood,
+    )
+}
 
 
 def _expected_calibration_error(rows: Columns, **settings: Any) -> Statistic:
