@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 
 from abstain import _files, _outputs
 from abstain._row_names import rows_named_by
-from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
+from abstain.errors import ArgumentError, DataError, FormatError, at
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
 
 if TYPE_CHECKING:
@@ -116,13 +116,10 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
             f"{path}: holds the scores of {len(found.metrics)} metrics and no rows; evaluation needs the full form, "
             "with evaluation_results"
         )
-    try:
-        with rows_named_by((), records=True):
-            items = results_to_items(
-                found.results, cluster=arguments.cluster, item=arguments.item, scale=arguments.scale
-            )
-    except AbstainError as problem:
-        raise type(problem)(f"{path}: {problem}") from None
+    with at(path), rows_named_by((), records=True):
+        items = results_to_items(
+            found.results, cluster=arguments.cluster, item=arguments.item, scale=arguments.scale
+        )
     return items.with_provenance(
         path=path,
         sha256=_files.sha256(content),

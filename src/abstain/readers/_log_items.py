@@ -18,7 +18,7 @@ import numpy as np
 
 from abstain import _files, _validate, labels
 from abstain._signals import consistency_signals, token_signals
-from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.errors import ArgumentError, DataError, FormatError, at
 from abstain.items import Items, Outcome, Signal, columns_from_rows, identifiers, signals_from_rows
 from abstain.readers._rules import joined_counts, looks_like_refusals
 from abstain.readers._values import as_number
@@ -66,13 +66,11 @@ def token_log_signals(tokens: Sequence[Mapping[str, Any]], place: str) -> dict[s
     """Return the token signals of an answer: all three if there are top log-probabilities, otherwise the first."""
     if not tokens:
         return {}
-    try:
+    with at(place):
         if all(token.get("top_logprobs") for token in tokens):
             return asdict(token_signals(tokens))
         own = [{"logprob": token.get("logprob"), "top_logprobs": [token]} for token in tokens]
         return {"token_msp": token_signals(own).token_msp}
-    except DataError as problem:
-        raise DataError(f"{place}: {problem}") from None
 
 
 def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:

@@ -263,15 +263,12 @@ def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[A
     return _validate.objects([text_of(value) for value in values.tolist()])
 
 
-def as_lists(
-    values: NDArray[Any], name: str, problems: Problems, *, needed: Mask | None = None
-) -> list[list[str]]:
+def as_lists(values: NDArray[Any], name: str, problems: Problems, *, needed: Mask) -> list[list[str]]:
     """Return a column of lists of labels: lists as such, JSON arrays, or text divided by ``|``.
 
     Nothing in a row is the empty list, but for rows that are `needed` to say something.
     """
-    if needed is not None:
-        _complete(blank(values) & needed, name, problems)
+    _complete(blank(values) & needed, name, problems)
     found = []
     for row, value in enumerate(values.tolist()):
         parts = _parts(value, name, row, problems)
