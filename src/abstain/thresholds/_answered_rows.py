@@ -54,10 +54,10 @@ class AnsweredRows:
     def of_items(
         cls, judged: Items, confidence: Floats, loss: Floats, groups: NDArray[Any] | None = None
     ) -> AnsweredRows:
-        """Return judged items as rows; the loss of a declined item is NaN."""
+        """Return judged items as rows; the loss of a declined item does not matter."""
         return cls(
             confidence=np.where(judged.answered, confidence, np.nan),
-            loss=loss,
+            loss=np.where(judged.answered, loss, np.nan),
             cluster=judged.cluster_index,
             names=judged.cluster_ids,
             cluster_noun=judged.cluster_noun,
