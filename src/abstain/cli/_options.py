@@ -81,6 +81,9 @@ _DIGITS = (
     "Decimals of printed numbers. Default: three, or more until an interval's half-width shows two digits."
 )
 _QUIET = "No bar and no remarks; of what is written, the path alone."
+_RESULT_OUTPUT = (
+    "What to write, by its ending: .json (every number), .html (a report), .md, .csv, .tex or .txt."
+)
 _NO_CONFIG = "Take nothing from abstain.toml or from [tool.abstain] in pyproject.toml."
 _TABLE_FORMAT = "The table as text, markdown, csv, latex or json; the ending of the output says it, too."
 _SUMMARY_FORMAT = "Print a table as markdown, csv, latex or json in place of the summary (text)."
@@ -121,6 +124,12 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Every number as JSON to stdout; no summary.", rich_help_panel=OUTPUT)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET, rich_help_panel=OUTPUT)]
+ResultOutput = Annotated[Path | None, output_to(_RESULT_OUTPUT)]
+RunMode = Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")]
+RankedBy = Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")]
+Calibrations = Annotated[
+    list[Path] | None, named("--calibration", "FILE", "Artifact of a calibrated confidence.")
+]
 
 
 def _use_threads(count: int | None) -> int | None:

@@ -36,9 +36,7 @@ def apply_command(
     ] = None,
     column: Annotated[str, typer.Option(metavar="NAME", help=_COLUMN)] = "decision",
     abstained: Annotated[str | None, opt.named("--abstained", "COLUMN", _ABSTAINED)] = None,
-    calibration: Annotated[
-        list[Path] | None, opt.named("--calibration", "FILE", "Artifact of a calibrated confidence.")
-    ] = None,
+    calibration: opt.Calibrations = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings alone.")] = False,
 ) -> None:
     """Add answer or defer to every row of a table, and say how far its confidences have moved."""

@@ -32,7 +32,7 @@ Examples:
 def check_command(
     *,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],
-    mode: Annotated[str | None, opt.named("--mode", "MODE", "Which experiment of a run file.")] = None,
+    mode: opt.RunMode = None,
     confidence: Annotated[
         str | None, opt.named("--confidence", "COLUMN", "The column of the confidence.")
     ] = None,

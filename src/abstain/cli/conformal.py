@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
 _CLAIM = "Coverage that the predictions claim, such as 0.9; once per set of them."
-_OUTPUT = "What to write, by its ending: .json (every number), .html (a report), .md, .csv, .tex or .txt."
 _SET = "Lists of labels (a list, a JSON array, or text divided by |); once per claim."
 _MEMBERS = "Columns of 0 and 1, one per class, separated by commas; a truth is the column's name or number."
 _ETA = "How hard the width criterion punishes coverage off its claim."
@@ -108,7 +107,7 @@ class OutputOptions(opt.OptionGroup):
     """What is written and printed."""
 
     heading: ClassVar[str] = OUTPUT
-    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None
+    output: opt.ResultOutput = None
     charts: Annotated[Path | None, opt.named("--charts", "DIR", "Write charts there.")] = None
     chart_format: Annotated[
         str, typer.Option("--chart-format", metavar="NAME", help="svg, png, pdf, html or json.")

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, choose_formats, publish, renderers_of
-
-_OUTPUT = "What to write, by its ending: .json (every number), .html (a report), .md, .csv, .tex or .txt."
 
 EXAMPLES = """\b
 Examples:
@@ -31,7 +26,7 @@ def evaluate_command(
     *,
     inputs: opt.Inputs,
     question: opt.MetricOptions,
-    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
+    output: opt.ResultOutput = None,
     as_json: opt.AsJson = False,
     table_format: opt.SummaryFormat = None,
     quiet: opt.Quiet = False,

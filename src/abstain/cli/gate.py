@@ -64,7 +64,7 @@ def gate_command(
     baseline_mode: Annotated[
         str | None, opt.named("--baseline-mode", "MODE", "Which experiment of the baseline; else --mode.")
     ] = None,
-    confidence: Annotated[str | None, opt.named("--confidence", "NAME", "What ranks the answers.")] = None,
+    confidence: opt.RankedBy = None,
     output: Annotated[Path | None, opt.output_to("Where the table goes; else to stdout.")] = None,
     table_format: opt.TableFormat = None,
     as_json: opt.AsJson = False,

@@ -37,7 +37,7 @@ def power_command(
     correlation: Annotated[
         float, typer.Option(metavar="R", help="How far two systems agree, for a pilot of one.")
     ] = 0.5,
-    confidence: Annotated[str | None, opt.named("--confidence", "NAME", "What ranks the answers.")] = None,
+    confidence: opt.RankedBy = None,
     loss: Annotated[str | None, opt.named("--loss", "NAME", "abs, abs_norm or zero_one.")] = None,
     se: Annotated[
         float | None, opt.named("--se", "X", "Standard error of the difference, in place of a pilot.")

@@ -101,16 +101,14 @@ def threshold_command(
     split: Annotated[bool, typer.Option("--split", help=_SPLIT)] = False,
     output: Annotated[Path | None, opt.output_to("Where the policy goes; else it is printed alone.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The policy, or its check, as JSON.")] = False,
-    confidence: Annotated[str | None, opt.named("--confidence", "NAME", "What ranks the answers.")] = None,
-    calibration: Annotated[
-        list[Path] | None, opt.named("--calibration", "FILE", "Artifact of a calibrated confidence.")
-    ] = None,
+    confidence: opt.RankedBy = None,
+    calibration: opt.Calibrations = None,
     loss: Annotated[
         str | None,
         opt.named("--loss", "NAME", "zero_one; with a scale, abs_norm or abs. Default: as the data imply."),
     ] = None,
     level: Annotated[float, typer.Option(metavar="P", help="Level of the intervals of a check.")] = 0.95,
-    mode: Annotated[str | None, opt.named("--mode", "MODE", "Which experiment of a run file.")] = None,
+    mode: opt.RunMode = None,
     reading: opt.ReadOptions,
 ) -> None:
     """Choose the threshold that answers most at a risk that is promised, or check such a promise on new data."""
