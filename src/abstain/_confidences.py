@@ -51,8 +51,8 @@ def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
         return ()
     from abstain.calibrators import Calibration, read_calibration  # noqa: PLC0415  (few evaluations need it)
 
-    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    return tuple(each if isinstance(each, Calibration) else read_calibration(each) for each in several)
+    calibrations = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    return tuple(each if isinstance(each, Calibration) else read_calibration(each) for each in calibrations)
 
 
 def variant_confidences(
@@ -123,8 +123,8 @@ def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:
     if fitting:
         raise ArgumentError(f"{len(fitting)} of the calibration artifacts fit confidence {name!r}; give one")
     wanted = _WANTED.get(name, "a temperature_scaling or isotonic artifact of one feature")
-    given = "; ".join(_describe(each) for each in calibrations)
-    raise ArgumentError(f"confidence {name!r} needs {wanted}, and was given {given}")
+    described = "; ".join(_describe(each) for each in calibrations)
+    raise ArgumentError(f"confidence {name!r} needs {wanted}, and was given {described}")
 
 
 def _serves(calibration: Calibration, name: str) -> bool:

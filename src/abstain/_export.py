@@ -79,7 +79,7 @@ def nullable(column: NDArray[Any]) -> list[Any]:
 
 def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     """Write items as a Parquet file; see `abstain.Items.to_parquet`."""
-    place = _outputs.check_output(path)
+    output = _outputs.check_output(path)
     columns = list(_columns(items).items())
     for name, column in columns:
         _check_text([name, *(column.tolist() if column.dtype.kind == "O" else ())], name)
@@ -99,15 +99,15 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
                 f"COPY (SELECT {chosen} FROM arrays) TO {_sql.literal(str(part))} "
                 f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: {note}}})"
             )
-        return _outputs.write_whole(place, part.read_bytes())
+        return _outputs.write_whole(output, part.read_bytes())
 
 
 def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Path:
     """Write items as a run file; see `abstain.Items.to_run_file`."""
-    place = _outputs.check_output(path)
+    output = _outputs.check_output(path)
     provenance = items.provenance
     metadata = {"run_id": provenance.get("run_id"), "git_commit": provenance.get("git_commit")}
-    return _outputs.write_whole(place, run_file(metadata, [experiment_of(items, mode=mode)]))
+    return _outputs.write_whole(output, run_file(metadata, [experiment_of(items, mode=mode)]))
 
 
 def experiment_of(items: Items, *, mode: str) -> dict[str, Any]:
@@ -181,47 +181,47 @@ def _name_column(names: NDArray[Any]) -> NDArray[Any]:
 
 def _further_columns(items: Items) -> dict[str, NDArray[Any]]:
     """Weights, bounds and sets, where there are any, by the names of their columns."""
-    found: dict[str, NDArray[Any]] = {}
+    columns: dict[str, NDArray[Any]] = {}
     if items.weight is not None:
-        found["weight"] = items.weight
+        columns["weight"] = items.weight
     if items.intervals is not None:
-        found["low"], found["high"] = items.intervals.T
+        columns["low"], columns["high"] = items.intervals.T
     if items.sets is not None:
         classes = np.array(items.classes, dtype=object)
-        found["set"] = _validate.objects([json.dumps(classes[row].tolist()) for row in items.sets])
-    return {EXPORTED_NAMES[role]: column for role, column in found.items()}
+        columns["set"] = _validate.objects([json.dumps(classes[row].tolist()) for row in items.sets])
+    return {EXPORTED_NAMES[role]: column for role, column in columns.items()}
 
 
 def _further(items: Items, order: Sequence[int]) -> dict[str, Any]:
     """Weights, bounds and sets for a run file, in the order of its records."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     if items.weight is not None:
-        found["weight"] = items.weight[order].tolist()
+        columns["weight"] = items.weight[order].tolist()
     if items.intervals is not None:
         infinite = np.isinf(items.intervals).any(axis=1)
         if infinite.any():
             row = int(np.argmax(infinite))
             raise DataError(f"the interval is infinite at row {row}; JSON has no infinite numbers")
-        found["intervals"] = [
+        columns["intervals"] = [
             [None if math.isnan(end) else end for end in pair] for pair in items.intervals[order].tolist()
         ]
     if items.sets is not None:
-        found["sets"], found["classes"] = items.sets[order].astype(int).tolist(), list(items.classes)
-    return found
+        columns["sets"], columns["classes"] = items.sets[order].astype(int).tolist(), list(items.classes)
+    return columns
 
 
 def _plain(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     """Return a column of one type, as it is or objects turned to numbers or text; and whether that text is JSON."""
     if column.dtype.kind != "O":
         return column, False
-    known = [value for value in column.tolist() if value is not None]
-    if known and all(isinstance(value, bool) for value in known):
-        return (column if len(known) < len(column) else column.astype(np.bool_)), False
-    if known and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
-        whole = len(known) == len(column) and all(isinstance(value, int) for value in known)
-        if not any(isinstance(value, int) and abs(value) >= 2**63 for value in known):
-            return column.astype(np.int64 if whole else np.float64), False
-    if all(isinstance(value, str) for value in known):
+    values = [value for value in column.tolist() if value is not None]
+    if values and all(isinstance(value, bool) for value in values):
+        return (column if len(values) < len(column) else column.astype(np.bool_)), False
+    if values and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+        is_whole = len(values) == len(column) and all(isinstance(value, int) for value in values)
+        if not any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+            return column.astype(np.int64 if is_whole else np.float64), False
+    if all(isinstance(value, str) for value in values):
         return column, False
     texts = [None if value is None else json.dumps(value, default=str) for value in column.tolist()]
     return _validate.objects(texts), True
@@ -266,9 +266,9 @@ def _scale(items: Items, labels: dict[str, int] | None) -> tuple[float, float]:
     if items.scale is not None:
         return items.scale
     judged = np.concatenate([items.truth, items.prediction])
-    known = judged[np.isfinite(judged)]
+    finite = judged[np.isfinite(judged)]
     # A run file has some scale; other readers take 0 to 3, unless the scores themselves leave it.
-    return float(min(known.min(initial=0.0), 0.0)), float(max(known.max(initial=3.0), 3.0))
+    return float(min(finite.min(initial=0.0), 0.0)), float(max(finite.max(initial=3.0), 3.0))
 
 
 def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str, Any]], list[int]]:
@@ -302,14 +302,14 @@ def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str
 
 
 def _row_signals(items: Items, row: int) -> dict[str, Any]:
-    found: dict[str, Any] = {**signals_of_row(items, row)}
-    for name, number in found.items():
+    signals: dict[str, Any] = {**signals_of_row(items, row)}
+    for name, number in signals.items():
         if number is not None and math.isinf(number):
             raise DataError(f"the signal {name} is {number} at row {row}; JSON has no infinite numbers")
     for name, column in items.metadata.items():
         value = column[row].item() if isinstance(column[row], np.generic) else column[row]
-        found.setdefault(name, None if isinstance(value, float) and not math.isfinite(value) else value)
-    return found
+        signals.setdefault(name, None if isinstance(value, float) and not math.isfinite(value) else value)
+    return signals
 
 
 def _score(value: Any, labels: dict[str, int] | None) -> float | int | None:

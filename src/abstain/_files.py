@@ -195,15 +195,15 @@ def parse_json(content: bytes, path: object) -> Any:
     return value
 
 
-def convert(value: Any, form: type[Form], place: object) -> Form:
-    """Return a parsed value as the record that `form` describes; the error names `place` and the field."""
+def convert(value: Any, form: type[Form], location: object) -> Form:
+    """Return a parsed value as the record that `form` describes; the error names `location` and the field."""
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as problem:
-        raise FormatError(f"{place}: {_reworded(problem)}") from None
+        raise FormatError(f"{location}: {_reworded(problem)}") from None
 
 
-def decode(text: bytes, form: type[Form], place: object) -> Form:
+def decode(text: bytes, form: type[Form], location: object) -> Form:
     """Return JSON text of another tool as the record that `form` describes; other fields are skipped.
 
     Such tools write NaN and Infinity, which are not JSON: they are read as null and as the largest numbers.
@@ -216,17 +216,17 @@ def decode(text: bytes, form: type[Form], place: object) -> Form:
         except msgspec.DecodeError:
             return msgspec.json.decode(_CONSTANT.sub(_known_constant, text), type=form)
     except msgspec.ValidationError as problem:
-        raise FormatError(f"{place}: {_reworded(problem)}") from None
+        raise FormatError(f"{location}: {_reworded(problem)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise FormatError(f"{place}: not JSON (cut off, or not UTF-8 text)") from None
+        raise FormatError(f"{location}: not JSON (cut off, or not UTF-8 text)") from None
     except RecursionError:
-        raise FormatError(f"{place}: JSON nested too deeply") from None
+        raise FormatError(f"{location}: JSON nested too deeply") from None
 
 
-def _known_constant(found: re.Match[bytes]) -> bytes:
+def _known_constant(constant: re.Match[bytes]) -> bytes:
     largest = repr(float.fromhex("0x1.fffffffffffffp+1023")).encode()
     return {b"NaN": b"null", b"Infinity": largest, b"-Infinity": b"-" + largest}.get(
-        found.group(), found.group()
+        constant.group(), constant.group()
     )
 
 
@@ -235,12 +235,12 @@ def _reworded(problem: msgspec.ValidationError) -> str:
     # The field comes last. The text before it may quote a value, so only known texts are passed on.
     text, _, where = f"{problem}{'' if ' - at `$' in str(problem) else ' - at `$`'}".rpartition(" - at `$")
     name = where.rstrip("`").removeprefix(".") or "it"
-    if found := _MISSING.fullmatch(text):
-        return f"{name} has no {found['field']}"
-    if found := _EXPECTED.fullmatch(text):
-        rule = found["rule"].replace(" of length >= ", " of at least ")
-        got = f", got {_in_words(found['got'])}" if found["got"] else ""
-        return f"{name} must be {_in_words(found['kinds'])}{rule}{got}"
+    if match := _MISSING.fullmatch(text):
+        return f"{name} has no {match['field']}"
+    if match := _EXPECTED.fullmatch(text):
+        rule = match["rule"].replace(" of length >= ", " of at least ")
+        got = f", got {_in_words(match['got'])}" if match["got"] else ""
+        return f"{name} must be {_in_words(match['kinds'])}{rule}{got}"
     if "out of range" in text:
         return f"{name} is too large for a number"
     return f"{name} is none of the values that are known for it"

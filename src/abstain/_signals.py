@@ -62,12 +62,12 @@ def token_signals(tokens: Sequence[Mapping[str, Any]]) -> TokenSignals:
     if not tokens:
         raise DataError("tokens is empty; there must be at least one token")
     probabilities, entropies, energies = [], [], []
-    for place, token in enumerate(tokens):
-        chosen = _logprob(token, f"token {place}")
+    for number, token in enumerate(tokens):
+        chosen = _logprob(token, f"token {number}")
         if not token.get("top_logprobs"):
-            raise DataError(f"token {place} has no top_logprobs; ask the model server for them")
+            raise DataError(f"token {number} has no top_logprobs; ask the model server for them")
         top = [
-            _logprob(other, f"token {place}, top_logprobs {rank}")
+            _logprob(other, f"token {number}, top_logprobs {rank}")
             for rank, other in enumerate(token["top_logprobs"])
         ]
         peak = max(top)
@@ -89,7 +89,7 @@ def consistency_signals(samples: Sequence[float | None]) -> ConsistencySignals:
     """
     if not samples:
         raise DataError("samples is empty; there must be at least one sample")
-    scores = [_score(value, place) for place, value in enumerate(samples) if value is not None]
+    scores = [_score(value, number) for number, value in enumerate(samples) if value is not None]
     abstained = len(samples) - len(scores)
     ranked = sorted(Counter(scores).items(), key=lambda pair: (-pair[1], pair[0]))
     modal: float | None = None
@@ -103,17 +103,17 @@ def consistency_signals(samples: Sequence[float | None]) -> ConsistencySignals:
     return ConsistencySignals(modal, count, count / len(samples), spread, abstained / len(samples))
 
 
-def _logprob(token: Mapping[str, Any], place: str) -> float:
+def _logprob(token: Mapping[str, Any], location: str) -> float:
     value = _number(token.get("logprob"))
     if value is None or math.isnan(value) or value > 1e-9:
-        raise DataError(f"{place}: logprob must be a number of at most 0")
+        raise DataError(f"{location}: logprob must be a number of at most 0")
     return value
 
 
-def _score(value: Any, place: int) -> float:
+def _score(value: Any, position: int) -> float:
     number = _number(value)
     if number is None or not math.isfinite(number):
-        raise DataError(f"sample {place} must be a finite number or None")
+        raise DataError(f"sample {position} must be a finite number or None")
     return number
 
 

@@ -84,11 +84,15 @@ def run(
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
         # Older versions of DuckDB do not report progress.
-        told = _watching.get()
+        report_progress = _watching.get()
         progress = progress or getattr(connection, "query_progress", None)
         try:
-            while told is not None and progress is not None and wait([future], timeout=_PATIENCE).not_done:
-                told(progress())
+            while (
+                report_progress is not None
+                and progress is not None
+                and wait([future], timeout=_PATIENCE).not_done
+            ):
+                report_progress(progress())
             return future.result()
         except KeyboardInterrupt:
             # A query that has not begun yet would miss a single interrupt.
@@ -99,9 +103,9 @@ def run(
 
 
 @contextmanager
-def watched(told: Callable[[float], None]) -> Iterator[None]:
-    """Call `told` many times per second while a query runs, with its progress in percent."""
-    before = _watching.set(told)
+def watched(report_progress: Callable[[float], None]) -> Iterator[None]:
+    """Call `report_progress` many times per second while a query runs, with its progress in percent."""
+    before = _watching.set(report_progress)
     try:
         yield
     finally:

@@ -45,8 +45,8 @@ def group_of(cluster_ids: NDArray[Any], groups: int = GROUPS) -> NDArray[np.intp
     ([111, 22, 133], [111, 22, 34])
     """
     if cluster_ids.dtype.kind in "iu":
-        whole = cluster_ids if cluster_ids.dtype.itemsize == 8 else cluster_ids.astype(np.int64)
-        folded = np.mod(whole, PRIME).astype(np.int64)
+        wide = cluster_ids if cluster_ids.dtype.itemsize == 8 else cluster_ids.astype(np.int64)
+        folded = np.mod(wide, PRIME).astype(np.int64)
         return (folded * FACTOR % PRIME % groups).astype(np.intp)
     return np.array([_group_of_name(str(name), groups) for name in cluster_ids.tolist()], dtype=np.intp)
 

@@ -116,10 +116,10 @@ def _refuse_first(wrong: NDArray[np.bool_], values: Floats, rule: str, remedy: s
 
 def binary(values: Column, name: str) -> Floats:
     """Return `values` as 0.0 or 1.0; the error names the first row that is neither."""
-    given = np.asarray(values)
-    array = floats(given, name)
+    converted = np.asarray(values)
+    array = floats(converted, name)
     # Two reductions settle the usual case of whole numbers without a temporary array.
-    if len(array) and given.dtype.kind in "iub" and given.min() >= 0 and given.max() <= 1:
+    if len(array) and converted.dtype.kind in "iub" and converted.min() >= 0 and converted.max() <= 1:
         return array
     remedy = "say what counts as right first, such as y_true = (truth == prediction)"
     _refuse_first((array != 0.0) & (array != 1.0), array, f"{name} must be 0 or 1", remedy)
@@ -253,9 +253,9 @@ def kind(value: object) -> str:
 
 def choice(value: str, name: str, options: Iterable[str]) -> str:
     """Return `value` if it is one of `options`; the error suggests the nearest and lists them all."""
-    known = list(options)
-    if value not in known:
-        raise ArgumentError(f"unknown {name} {value!r}{suggestion(value, known)}; known: {', '.join(known)}")
+    names = list(options)
+    if value not in names:
+        raise ArgumentError(f"unknown {name} {value!r}{suggestion(value, names)}; known: {', '.join(names)}")
     return value
 
 

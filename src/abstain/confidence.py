@@ -456,10 +456,10 @@ def _check_name(name: str, items: Items, *, calibration: bool = False) -> None:
             "(calibration= in Python), made by abstain calibrate"
         )
     elif find_variant(name) is None and name not in items.signals:
-        known = [*(variant.name for variant in variants()), *items.signals]
+        names = [*(variant.name for variant in variants()), *items.signals]
         raise ArgumentError(
-            f"unknown confidence {name!r}{_validate.suggestion(name, known)}; known: default, all, "
-            f"{', '.join(dict.fromkeys(known))}, secondary:<a>+<b>:<average|product>"
+            f"unknown confidence {name!r}{_validate.suggestion(name, names)}; known: default, all, "
+            f"{', '.join(dict.fromkeys(names))}, secondary:<a>+<b>:<average|product>"
         )
 
 

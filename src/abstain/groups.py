@@ -52,21 +52,21 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
         raise DataError(
             f"{', '.join(names)} makes {len(distinct)} groups; name a column with at most {MOST_GROUPS} values"
         )
-    number = {key: place for place, key in enumerate(distinct)}
+    number = {key: index for index, key in enumerate(distinct)}
     code = np.array([number[key] for key in keys], dtype=np.intp)
     return tuple(
         Group(
             label=", ".join(f"{name}={_text(value)}" for name, value in zip(names, key, strict=True)),
             values=dict(zip(names, key, strict=True)),
-            rows=code == place,
+            rows=code == index,
         )
-        for place, key in enumerate(distinct)
+        for index, key in enumerate(distinct)
     )
 
 
-def group_numbers(found: Sequence[Group]) -> NDArray[np.intp]:
+def group_numbers(all_groups: Sequence[Group]) -> NDArray[np.intp]:
     """Return the place of every item's group among all groups of some columns."""
-    return np.argmax(np.stack([group.rows for group in found]), axis=0)
+    return np.argmax(np.stack([group.rows for group in all_groups]), axis=0)
 
 
 def group_names(items: Items, by: str) -> NDArray[Any]:
@@ -82,10 +82,10 @@ def _listed(items: Items) -> str:
 
 
 def _values(items: Items, name: str) -> list[Any]:
-    known = columns_for_groups(items)
-    if name not in known:
+    columns = columns_for_groups(items)
+    if name not in columns:
         raise ArgumentError(
-            f"unknown group column {name!r}{_validate.suggestion(name, known)}; {_listed(items)}"
+            f"unknown group column {name!r}{_validate.suggestion(name, columns)}; {_listed(items)}"
         )
     if name in items.metadata:
         column = items.metadata[name]

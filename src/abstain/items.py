@@ -552,7 +552,7 @@ class Items:
         """Return the place of the first row where a mask is true, and the number of such items, for an error."""
         count = int(rows.sum())
         if self.counted is None:
-            place = self.describe_row(int(np.argmax(rows)))
+            location = self.describe_row(int(np.argmax(rows)))
         else:
             count = 0 if self.weight is None else round(float(self.weight[rows].sum()))
             row = self.counted.first(self.item[rows])
@@ -560,8 +560,8 @@ class Items:
                 return (
                     f"{count:,} item{'' if count == 1 else 's'} of {self.provenance.get('path', 'the table')}"
                 )
-            place = self.place_of({}, row)
-        return f"{place}{f' ({count:,} such items)' if count > 1 else ''}"
+            location = self.place_of({}, row)
+        return f"{location}{f' ({count:,} such items)' if count > 1 else ''}"
 
     def describe_row(self, row: int) -> str:
         """Return the place of a row for an error message: its cluster, its item or line, and its file."""
@@ -634,10 +634,10 @@ def signals_from_rows(
     for name, column in columns_from_rows(rows, what).items():
         flags = [isinstance(value, (bool, np.bool_)) for value in column]
         if any(flags):
-            place = describe(flags.index(True))
+            location = describe(flags.index(True))
             raise DataError(
-                f"signal {name} is true or false for {place} ({sum(flags)} such items); a signal must be a number or "
-                "null"
+                f"signal {name} is true or false for {location} ({sum(flags)} such items); a signal must be a number "
+                "or null"
             )
         absent = np.array([name not in row for row in rows], dtype=np.bool_)
         signals[name] = Signal(_validate.floats(_validate.objects(column), f"signal {name}"), absent)

@@ -52,9 +52,9 @@ def column(values: Column, name: str) -> NDArray[Any]:
     array = _validate.untouched(values, name)
     if array.dtype.kind in "fiub":
         return exact(array)
-    found = [canonical(value, name, row) for row, value in enumerate(array.tolist())]
-    result = _validate.objects(found)
-    return result if any(isinstance(value, str) for value in found) else exact(result)
+    canonical_values = [canonical(value, name, row) for row, value in enumerate(array.tolist())]
+    result = _validate.objects(canonical_values)
+    return result if any(isinstance(value, str) for value in canonical_values) else exact(result)
 
 
 def exact(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -166,8 +166,8 @@ def whole(labels: NDArray[Any]) -> bool:
     (True, True, False)
     """
     if labels.dtype.kind == "f":
-        known = labels[~np.isnan(labels)]
-        return bool(np.isfinite(known).all() and (known == np.floor(known)).all())
+        stated = labels[~np.isnan(labels)]
+        return bool(np.isfinite(stated).all() and (stated == np.floor(stated)).all())
     return all(not isinstance(label, float) or math.isnan(label) for label in labels.tolist())
 
 
@@ -191,16 +191,16 @@ def classes(truth: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
     >>> classes(column(["b", "a", None, "b"], "y_true"))
     (array([ 1,  0, -1,  1]), 2)
     """
-    known = ~missing(truth)
+    labelled = ~missing(truth)
     codes = np.full(len(truth), -1, dtype=np.intp)
-    present = truth[known]
+    present = truth[labelled]
     if present.dtype.kind == "O":
         # Whole numbers written as text may stand beside words; only text is sorted with text.
         order = sorted(set(present.tolist()), key=lambda label: (isinstance(label, str), label))
-        number = {label: place for place, label in enumerate(order)}
-        codes[known] = [number[label] for label in present.tolist()]
+        number = {label: index for index, label in enumerate(order)}
+        codes[labelled] = [number[label] for label in present.tolist()]
         return codes, len(order)
-    distinct, codes[known] = np.unique(present, return_inverse=True)
+    distinct, codes[labelled] = np.unique(present, return_inverse=True)
     return codes, len(distinct)
 
 
@@ -224,12 +224,12 @@ def class_index(labels: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
     >>> class_index(column(["dog", "CAT", None], "y_true"), ("cat", "dog")).tolist()
     [1, 0, -1]
     """
-    place = _places(names)
+    index_of = _places(names)
     if labels.dtype.kind == "f":
         distinct, inverse = np.unique(labels, return_inverse=True)
-        found = [place.get(label, -1) for label in distinct.tolist()]
-        return np.array(found, dtype=np.intp)[inverse]
-    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+        indices = [index_of.get(label, -1) for label in distinct.tolist()]
+        return np.array(indices, dtype=np.intp)[inverse]
+    return np.array([index_of.get(label, -1) for label in labels.tolist()], dtype=np.intp)
 
 
 def members(sets: Iterable[Iterable[object]], names: Sequence[str], *, name: str = "set") -> Mask:
@@ -238,17 +238,17 @@ def members(sets: Iterable[Iterable[object]], names: Sequence[str], *, name: str
     >>> members([["dog"], ["Cat", "dog"], []], ("cat", "dog")).tolist()
     [[False, True], [True, True], [False, False]]
     """
-    place, rows = _places(names), list(sets)
-    found = np.zeros((len(rows), len(names)), np.bool_)
+    index_of, rows = _places(names), list(sets)
+    member = np.zeros((len(rows), len(names)), np.bool_)
     for row, labels in enumerate(rows):
         for label in labels:
-            number = place.get(canonical(label, name, row))
+            number = index_of.get(canonical(label, name, row))
             if number is None:
                 raise DataError(
                     f"{name} has a label that is none of the {len(names)} classes at {row_name(row)}"
                 )
-            found[row, number] = True
-    return found
+            member[row, number] = True
+    return member
 
 
 def _places(names: Sequence[str]) -> dict[Label, int]:

@@ -67,18 +67,18 @@ class Matching:
     @property
     def warnings(self) -> list[ResultWarning]:
         """The warnings about the compared items."""
-        found = []
+        warnings = []
         if self.different_truths:
             differ = f"{self.different_truths} of {self.shared} items have not the same truth in all systems"
-            found.append(ResultWarning("truths_differ", f"{differ}: are they the same items?"))
+            warnings.append(ResultWarning("truths_differ", f"{differ}: are they the same items?"))
         if self.judged < self.shared:
             listed = ", ".join(f"{name} {count}" for name, count in self.left_out.items() if count)
             lost = f"{self.shared - self.judged} of {self.shared} shared items are left out"
-            found.append(ResultWarning("failed_items", f"{lost}: failed or without truth ({listed})"))
+            warnings.append(ResultWarning("failed_items", f"{lost}: failed or without truth ({listed})"))
         if self.shared < self.total:
             lost = f"{self.total - self.shared} of {self.total} items"
-            found.append(ResultWarning("missing_items", f"{lost} are not in all systems and are left out"))
-        return found
+            warnings.append(ResultWarning("missing_items", f"{lost} are not in all systems and are left out"))
+        return warnings
 
 
 def match(
@@ -129,11 +129,11 @@ def _by_participant(
     """Match run files: all evaluated items of the participants that have some in all systems."""
     noun = next(iter(systems.values())).cluster_noun
     shared = _shared(systems)
-    alone = {name: len(items.cluster_ids) - len(shared) for name, items in systems.items()}
+    unshared = {name: len(items.cluster_ids) - len(shared) for name, items in systems.items()}
     if not len(shared):
         raise DataError(f"the systems have no {noun} in common; a comparison needs the same {noun}s")
-    if any(alone.values()) and not intersection_only:
-        listed = ", ".join(f"{count} only in {name}" for name, count in alone.items())
+    if any(unshared.values()) and not intersection_only:
+        listed = ", ".join(f"{count} only in {name}" for name, count in unshared.items())
         raise DataError(
             f"the systems do not hold the same {noun}s: {listed}, {len(shared)} in all; ask for the intersection only "
             "(intersection_only=True, --intersection-only) to compare those"
@@ -162,7 +162,7 @@ def _by_participant(
         intersection_only=intersection_only,
         clusters=len(compared),
         clusters_shared=len(shared),
-        clusters_alone=alone,
+        clusters_alone=unshared,
         clusters_failed={name: len(shared) - len(ids) for name, ids in judged.items()},
     )
     return kept, matching
@@ -178,8 +178,8 @@ def _by_item(
         name = next(name for name, count in missing.items() if count)
         absent = np.setdiff1d(every_code, codes[name])[0]
         other = next(other for other, own in codes.items() if absent in own)
-        place = systems[other].describe_row(int(np.flatnonzero(codes[other] == absent)[0]))
-        raise DataError(items_differ(len(every_code), len(shared), missing, place))
+        location = systems[other].describe_row(int(np.flatnonzero(codes[other] == absent)[0]))
+        raise DataError(items_differ(len(every_code), len(shared), missing, location))
     aligned = _same_clusters(_aligned(systems, codes, shared), by)
     judged = np.logical_and.reduce([items.outcome <= Outcome.ABSTAINED for items in aligned.values()])
     if not judged.any():
@@ -231,7 +231,7 @@ def _shared(systems: Mapping[str, Items]) -> NDArray[Any]:
 
 def check_kinds(numbers: Mapping[str, bool], role: str) -> None:
     """Raise if names are whole numbers in some systems and text in others."""
-    kinds = {whole: name for name, whole in numbers.items()}
+    kinds = {is_number: name for name, is_number in numbers.items()}
     if len(kinds) > 1:
         raise DataError(
             f"the {role}s are numbers in {kinds[True]} and text in {kinds[False]}; they cannot be matched"
@@ -301,22 +301,22 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
     return codes
 
 
-def twice(name: str, place: str, by: tuple[str, ...]) -> str:
+def twice(name: str, location: str, by: tuple[str, ...]) -> str:
     """Return the error for a duplicate item."""
-    where = f"{name}: {place} stands twice"
+    where = f"{name}: {location} stands twice"
     if by == ("cluster",):
         return f"{where}; the items have no names of their own: name them (item=, --item)"
     return f"{where}; every item needs a name that is its own{' within its cluster' * (len(by) > 1)}"
 
 
-def items_differ(total: int, shared: int, missing: Mapping[str, int], place: str) -> str:
-    """Return the error for systems with different items; `place` is the first item that the first of them lacks."""
+def items_differ(total: int, shared: int, missing: Mapping[str, int], location: str) -> str:
+    """Return the error for systems with different items; `location` is the first item that the first of them lacks."""
     lacking = {name: count for name, count in missing.items() if count}
     listed = ", ".join(f"{name} lacks {count}" for name, count in lacking.items())
     return (
         f"the systems do not hold the same items: of {total} items {listed} ({next(iter(lacking))} the first one: "
-        f"{place}), {shared} are in all; ask for the intersection only (intersection_only=True, --intersection-only) "
-        "to compare those"
+        f"{location}), {shared} are in all; ask for the intersection only (intersection_only=True, "
+        "--intersection-only) to compare those"
     )
 
 
@@ -335,9 +335,9 @@ def _same_clusters(systems: dict[str, Items], by: tuple[str, ...]) -> dict[str, 
 
 def different_truths(truths: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     """Return True for items with different truths; the columns are those of `labels.column`."""
-    known = np.logical_and.reduce([~labels.missing(truth) for truth in truths])
+    labelled = np.logical_and.reduce([~labels.missing(truth) for truth in truths])
     same = np.logical_and.reduce([labels.matches(truths[0], truth) for truth in truths[1:]])
-    return np.asarray(known & ~same)
+    return np.asarray(labelled & ~same)
 
 
 def _different_truths(aligned: Mapping[str, Items]) -> int:

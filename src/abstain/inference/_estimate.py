@@ -55,8 +55,8 @@ class Drawn:
         from scipy.special import ndtri  # noqa: PLC0415
 
         share = ((values < value).sum() + 0.5 * (values == value).sum()) / len(values)
-        known = left_out[np.isfinite(left_out)]
-        away = known.mean() - known if len(known) else np.zeros(1)
+        finite = left_out[np.isfinite(left_out)]
+        away = finite.mean() - finite if len(finite) else np.zeros(1)
         spread = float((away**2).sum()) ** 1.5
         acceleration = float((away**3).sum()) / (6.0 * spread) if spread > 0.0 else 0.0
         least = 0.5 / len(values)
@@ -253,8 +253,8 @@ def replicates(
     batches, reporting = weights.batches(width, stop, shared=workers > 1), threading.Lock()
 
     def evaluate(batch: WeightBatch) -> None:
-        for found, statistic in zip(values, statistics, strict=True):
-            found[batch.places] = statistic(batch)
+        for replicated, statistic in zip(values, statistics, strict=True):
+            replicated[batch.places] = statistic(batch)
         batch.done()
         if progress is not None:
             with reporting:

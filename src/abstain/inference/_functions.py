@@ -43,11 +43,11 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
 
     def compute(batch: WeightBatch) -> Floats:
         values = np.full((len(batch), 1), np.nan)
-        for place, weight in enumerate(batch.weights):
+        for row, weight in enumerate(batch.weights):
             drawn = np.repeat(np.arange(units), weight.astype(np.intp))
             rows = np.concatenate([rows_of_unit[number] for number in drawn])
             value = metric(judged.take(rows))
-            values[place, 0] = math.nan if value is None else float(value)
+            values[row, 0] = math.nan if value is None else float(value)
         return values
 
     name = getattr(metric, "__name__", "metric").strip("<>")

@@ -82,9 +82,9 @@ class Replicates(NamedTuple):
     left_out: Floats
     drawn: Floats
 
-    def column(self, place: int) -> Replicates:
+    def column(self, number: int) -> Replicates:
         """Return one metric."""
-        return Replicates(self.left_out[:, place], self.drawn[:, place])
+        return Replicates(self.left_out[:, number], self.drawn[:, number])
 
     def less(self, other: Replicates) -> Replicates:
         """Return the differences to other values with the same weights."""
@@ -220,9 +220,9 @@ class Intervals:
             ]
         return [
             with_draws(
-                each, replicates.drawn[:, place], self.bootstrap_weights, self.interval, left_out[:, place]
+                each, replicates.drawn[:, column], self.bootstrap_weights, self.interval, left_out[:, column]
             )
-            for place, each in enumerate(made)
+            for column, each in enumerate(made)
         ]
 
     def metrics(
@@ -237,13 +237,13 @@ class Intervals:
     ) -> list[Estimate]:
         """Return the metrics of a statistic of `with_companions`; the other arguments are those of `estimates`."""
         count, scales = len(metrics), [metric.scale(columns) for metric in with_companions(metrics)]
-        found = self.estimates(statistic.points, replicates, scales, n=n, within=within)
-        companions = iter(found[count:])
+        estimates = self.estimates(statistic.points, replicates, scales, n=n, within=within)
+        companions = iter(estimates[count:])
         return [
             around_debiased(each, next(companions), scale)
             if metric.debiased and self.interval == JACKKNIFE
             else each
-            for metric, each, scale in zip(metrics, found, scales, strict=False)
+            for metric, each, scale in zip(metrics, estimates, scales, strict=False)
         ]
 
     def difference(
@@ -288,11 +288,13 @@ def jackknife_estimates(
     0.300 [0.087, 0.658]
     """
     level = _validate.level(level)
-    found = zip(values.tolist(), _standard_errors(values, left_out, weights).tolist(), strict=True)
+    values_and_errors = zip(
+        values.tolist(), _standard_errors(values, left_out, weights).tolist(), strict=True
+    )
     base = partial(Estimate, level=level, n=n, clusters=weights.clusters)
     return [
-        _metric_estimate(base(value), error, left_out[:, place], weights, scales[place])
-        for place, (value, error) in enumerate(found)
+        _metric_estimate(base(value), error, left_out[:, column], weights, scales[column])
+        for column, (value, error) in enumerate(values_and_errors)
     ]
 
 
@@ -338,16 +340,16 @@ def _score_ends(
 ) -> tuple[float, float]:
     """Wilson's interval on the range of the metric, with as many trials as show the jackknife's variance."""
     width, root = scale.high - scale.low, 1.0 / scale.power
-    found, se = ((made.value - scale.low) / width) ** root, made.se / width
+    point, se = ((made.value - scale.low) / width) ** root, made.se / width
     if scale.power != 1.0:
-        se = _standard_error(found, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, weights)
-    spread = found * (1.0 - found)
+        se = _standard_error(point, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, weights)
+    spread = point * (1.0 - point)
     tail = (1.0 - made.level) / 2.0
     ends = []
     for side, beyond in ((-1.0, tail), (1.0, tail / scale.chosen)):
         quantile = t_quantile(made.degrees, 1.0 - beyond)
         slack = max((quantile * se) ** 2 / spread, normal_quantile(1.0 - beyond) ** 2 / scale.trials)
-        centre = (found + slack / 2.0) / (1.0 + slack)
+        centre = (point + slack / 2.0) / (1.0 + slack)
         reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
         ends.append(min(max(centre + side * reach, 0.0), 1.0) ** scale.power)
     return scale.low + width * ends[0], scale.low + width * ends[1]
@@ -542,17 +544,17 @@ def _standard_errors(values: Floats, left_out: Floats, weights: JackknifeWeights
     """Return the standard errors of values by what they are without each group; NaN where too many of those are."""
     # One row per value, so that each is summed by itself, in the same order alone as among others.
     rows = np.ascontiguousarray(left_out.T)
-    known = np.isfinite(rows)
-    share = known.mean(axis=1) if weights.vectors else np.zeros(len(rows))
-    found = np.full(len(values), math.nan)
-    told = np.isfinite(values) & (share >= 1.0 - _MOST_UNDEFINED) & (known.sum(axis=1) >= 2)
-    whole = told & (share == 1.0)
-    if whole.any():
-        found[whole] = _errors_of(values[whole], rows[whole], weights.sizes)
-    for place in np.flatnonzero(told & ~whole).tolist():
-        kept = known[place]
-        found[place] = _errors_of(values[[place]], rows[[place]][:, kept], weights.sizes[kept])[0]
-    return found
+    finite = np.isfinite(rows)
+    share = finite.mean(axis=1) if weights.vectors else np.zeros(len(rows))
+    errors = np.full(len(values), math.nan)
+    defined = np.isfinite(values) & (share >= 1.0 - _MOST_UNDEFINED) & (finite.sum(axis=1) >= 2)
+    complete = defined & (share == 1.0)
+    if complete.any():
+        errors[complete] = _errors_of(values[complete], rows[complete], weights.sizes)
+    for row in np.flatnonzero(defined & ~complete).tolist():
+        kept = finite[row]
+        errors[row] = _errors_of(values[[row]], rows[[row]][:, kept], weights.sizes[kept])[0]
+    return errors
 
 
 def _errors_of(values: Floats, left_out: Floats, sizes: Floats) -> Floats:

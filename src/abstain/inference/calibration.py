@@ -92,8 +92,8 @@ def calibration_estimates(
     asked = [binned if name == binned.name else find_metric(name) for name in metrics]
     statistic = measure_metrics(rows, with_companions(asked))
     replicates = intervals.replicate([statistic], progress)[statistic]
-    found = intervals.metrics(rows, asked, statistic, replicates, n=n)
-    return dict(zip(metrics, map(_explained, found), strict=True))
+    estimates = intervals.metrics(rows, asked, statistic, replicates, n=n)
+    return dict(zip(metrics, map(_explained, estimates), strict=True))
 
 
 def _explained(estimate: Estimate) -> Estimate:

@@ -87,8 +87,10 @@ def points_of(
     answered = columns.answered
     rung = np.searchsorted(-thresholds, -columns.confidence[answered])
     scales = _scales(columns, rung, count)
-    found = intervals.estimates(statistic.points, replicates, scales, n=round(float(columns.weight.sum())))
-    ends = np.array([(each.value, each.low, each.high) for each in found]).reshape(3, count, 3)
+    estimates = intervals.estimates(
+        statistic.points, replicates, scales, n=round(float(columns.weight.sum()))
+    )
+    ends = np.array([(each.value, each.low, each.high) for each in estimates]).reshape(3, count, 3)
     return Points(ends[:, :, 0], ends[:, :, 1], ends[:, :, 2])
 
 
@@ -115,8 +117,8 @@ def _units(columns: Columns, rung: Indices, rungs: int) -> list[float | None]:
     if units * rungs > _MOST_CELLS:
         return [None] * rungs
     inside = rung < rungs
-    place = columns.cluster[answered][inside] * rungs + rung[inside]
-    cells = total_by(place, columns.weight[answered][inside], units * rungs)
+    code = columns.cluster[answered][inside] * rungs + rung[inside]
+    cells = total_by(code, columns.weight[answered][inside], units * rungs)
     mass = np.cumsum(cells.reshape(units, rungs), axis=1)
     return [units_of(each) for each in mass.T]
 
@@ -135,17 +137,17 @@ def read_off_points(
         curve = curve_of(columns)
         return points_of(columns, curve.threshold, intervals) if len(curve) <= _FEW_LEVELS else None
 
-    found = []
+    replaced = []
     for metric, estimate in zip(metrics, estimates, strict=True):
         if metric.operating_point is None or estimate.interval is None or intervals.interval != JACKKNIFE:
-            found.append(estimate)
+            replaced.append(estimate)
             continue
         rows, coverage, risk = metric.operating_point(columns, metric.value)
         if coverage is not None:
-            found.append(_at_coverage(estimate, coverage, rows, curve_of(rows), steps, intervals))
+            replaced.append(_at_coverage(estimate, coverage, rows, curve_of(rows), steps, intervals))
         elif risk is not None:
-            found.append(_at_risk(estimate, risk, rows, curve_of(rows), intervals))
-    return found
+            replaced.append(_at_risk(estimate, risk, rows, curve_of(rows), intervals))
+    return replaced
 
 
 def _at_coverage(
@@ -157,11 +159,11 @@ def _at_coverage(
     intervals: Intervals,
 ) -> Estimate:
     """The risk at a coverage: over the steps that the coverage could fall on, where they are few."""
-    place = curve.first_reaching(coverage)
-    if place is None or not _is_step(curve, place, float(columns.weight.sum())):
+    index = curve.first_reaching(coverage)
+    if index is None or not _is_step(curve, index, float(columns.weight.sum())):
         return estimate
-    first = max(place - _STEPS, 0)
-    near = slice(first, place + _STEPS + 1)
+    first = max(index - _STEPS, 0)
+    near = slice(first, index + _STEPS + 1)
     every = steps()
     points = points_of(columns, curve.threshold[near], intervals) if every is None else every.some(near)
     before = np.r_[-np.inf if first == 0 else points.low[2, 0], points.low[2, :-1]]
@@ -177,10 +179,10 @@ def _at_coverage(
     return replace(estimate, low=low, high=high, method=method)
 
 
-def _is_step(curve: RiskCoverageCurve, place: int, total: float) -> bool:
+def _is_step(curve: RiskCoverageCurve, index: int, total: float) -> bool:
     """True where the coverage jumps at a working point by more than chance would move it anyway."""
-    coverage = float(curve.coverage[place])
-    jump = coverage - (float(curve.coverage[place - 1]) if place else 0.0)
+    coverage = float(curve.coverage[index])
+    jump = coverage - (float(curve.coverage[index - 1]) if index else 0.0)
     return jump > 0.5 * (coverage * (1.0 - coverage) / total) ** 0.5
 
 

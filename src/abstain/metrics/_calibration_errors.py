@@ -174,9 +174,9 @@ def _between(running: Floats, share: Floats) -> Floats:
 
 def smooth_statistic(rows: Columns) -> Statistic:
     """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
-    place = rows.confidence * _CELLS
-    left = np.minimum(place.astype(np.intp), _CELLS - 1)
-    right_share = place - left
+    position = rows.confidence * _CELLS
+    left = np.minimum(position.astype(np.intp), _CELLS - 1)
+    right_share = position - left
     cluster_sums = ClusterSums.of_rows(
         unit=np.tile(rows.cluster, 2),
         key=np.concatenate([left, left + 1]),

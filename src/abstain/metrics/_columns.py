@@ -141,12 +141,12 @@ class Columns(Rows):
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, length: int, **given: Any) -> Columns:
+    def of(cls, length: int, **arrays: Any) -> Columns:
         """Return columns of one length; missing ones are NaN, and by default all rows are one unit."""
         # A value that is the same in every row is broadcast and takes no memory.
         columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS, np.broadcast_to(np.nan, length))
         columns |= weights_and_units(length) | {"answered": np.broadcast_to(np.True_, length)}
-        return cls(**columns | given)
+        return cls(**columns | arrays)
 
     @classmethod
     def checked(
@@ -161,33 +161,33 @@ class Columns(Rows):
         positive: object = None,
     ) -> Columns:
         """Check the arguments of an array function, all of one length and in one unit."""
-        given: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         if y_true is not None:
-            given["y_true"] = labels.truths(y_true)
+            columns["y_true"] = labels.truths(y_true)
         if y_pred is not None:
-            given["y_pred"] = labels.column(y_pred, "y_pred")
+            columns["y_pred"] = labels.column(y_pred, "y_pred")
         if abstained is not None:
-            given["abstained"] = _validate.one_dimensional(abstained, "abstained")
+            columns["abstained"] = _validate.one_dimensional(abstained, "abstained")
         if confidence is not None:
-            given["confidence"] = _validate.floats(confidence, "confidence")
+            columns["confidence"] = _validate.floats(confidence, "confidence")
         if should_abstain is not None:
-            given["should_abstain"] = guidance(should_abstain)
-        first, column = next(iter(given.items()))
+            columns["should_abstain"] = guidance(should_abstain)
+        first, column = next(iter(columns.items()))
         length = len(column)
-        _validate.same_length(length, **given)
+        _validate.same_length(length, **columns)
         if not length:
             raise DataError(f"{first} is empty; there must be at least one row")
-        if "y_true" in given and labels.missing(given["y_true"]).any():
-            row = int(np.argmax(labels.missing(given["y_true"])))
+        if "y_true" in columns and labels.missing(columns["y_true"]).any():
+            row = int(np.argmax(labels.missing(columns["y_true"])))
             raise DataError(f"y_true is missing at {row_name(row)}; leave out rows without a truth")
-        declined = _validate.mask(given.pop("abstained", np.zeros(length, np.bool_)), "abstained", length)
+        declined = _validate.mask(columns.pop("abstained", np.zeros(length, np.bool_)), "abstained", length)
         names = {"y_true": "truth", "y_pred": "prediction"}
         return cls.of(
             length,
             answered=~declined,
             weight=_validate.weights(sample_weight, length),
             positive=labels.canonical(positive, "positive", 0),
-            **{names.get(name, name): values for name, values in given.items()},
+            **{names.get(name, name): values for name, values in columns.items()},
         )
 
     @classmethod
@@ -320,7 +320,7 @@ class Columns(Rows):
         """Return the rows and `count` more that are the most confident: right, or wrong with a loss."""
         ranked = self.answered & np.isfinite(self.confidence)
         top = np.max(self.confidence, where=ranked, initial=-np.inf) + 1.0
-        known = {
+        added = {
             "answered": True,
             "confidence": top,
             "loss": 0.0 if right else loss,
@@ -329,7 +329,7 @@ class Columns(Rows):
         }
         columns = {name: getattr(self, name) for name in _ROW_COLUMNS}
         grown = {
-            name: np.r_[column, np.full(count, known.get(name, np.nan), dtype=column.dtype)]
+            name: np.r_[column, np.full(count, added.get(name, np.nan), dtype=column.dtype)]
             for name, column in columns.items()
         }
         correct = np.r_[self.correct, np.full(count, float(right))]
@@ -454,16 +454,16 @@ def weights_and_units(
 
 def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indices]:
     """Return the distinct labels, ascending, and which of them each row has; a missing label is an error."""
-    given = _validate.one_dimensional(values, name)
-    _validate.same_length(rows, **{name: given})
+    group_labels = _validate.one_dimensional(values, name)
+    _validate.same_length(rows, **{name: group_labels})
     try:
-        missing = _missing_labels(given)
+        missing = _missing_labels(group_labels)
         if missing.any():
             raise DataError(
                 f"{name} is missing at {row_name(int(np.argmax(missing)))} ({int(missing.sum())} such rows); "
                 "every row needs one"
             )
-        distinct, index = np.unique(given, return_inverse=True)
+        distinct, index = np.unique(group_labels, return_inverse=True)
     except TypeError:
         raise DataError(
             f"{name} must hold text or numbers, not a mixture, which cannot be ordered; make them all text"
@@ -471,13 +471,13 @@ def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indic
     return distinct.tolist(), index.astype(np.intp, copy=False)
 
 
-def _missing_labels(given: NDArray[Any]) -> Mask:
-    if given.dtype.kind in "fmM":
-        return np.isnan(given)
-    if given.dtype.kind != "O":
-        return np.zeros(len(given), np.bool_)
+def _missing_labels(group_labels: NDArray[Any]) -> Mask:
+    if group_labels.dtype.kind in "fmM":
+        return np.isnan(group_labels)
+    if group_labels.dtype.kind != "O":
+        return np.zeros(len(group_labels), np.bool_)
     # Only NaN and NaT differ from themselves.
-    return np.array([value is None or value != value for value in given.tolist()], np.bool_)  # noqa: PLR0124
+    return np.array([value is None or value != value for value in group_labels.tolist()], np.bool_)  # noqa: PLR0124
 
 
 def probabilities(values: Column, name: str) -> Floats:

@@ -155,7 +155,9 @@ class CurveNeeds:
     @property
     def targets(self) -> list[tuple[float, bool]]:
         """The coverages whose crossing is needed, ascending, each with whether the areas below it are."""
-        return sorted([*((end, True) for end in self.areas_to), *((at, False) for at in self.risk_at)])
+        return sorted(
+            [*((end, True) for end in self.areas_to), *((coverage, False) for coverage in self.risk_at)]
+        )
 
 
 class RankedCurve:
@@ -196,10 +198,10 @@ class RankedCurve:
         """Counts, losses and areas along the losses: the perfect ranking. The same for all confidences of a batch."""
         by_loss, growth = self.ranking.by_loss, GROWTH[convention]
         request = CurveRequest(growth=(growth,), alike=True)
-        found: CurveSums = self.batch.once(
+        curve_sums: CurveSums = self.batch.once(
             (by_loss, growth), lambda: integrate_curve(by_loss, self.batch, request)
         )
-        return found
+        return curve_sums
 
     def crossing(self, coverage: float, *, areas: bool) -> Crossing:
         """Return where a coverage is crossed."""
@@ -266,23 +268,23 @@ class Limited:
     @cached_property
     def areas(self) -> tuple[Floats, Floats]:
         """The areas under the selective risk and under the loss sum, both in counts, linear inside the cut rank."""
-        crossing, whole = self.crossing, self.curve_sums
+        crossing, all_items = self.crossing, self.curve_sums
         risk_at = crossing.loss_at / crossing.count_at
         # Below the first operating point the risk is flat.
         risk_below = np.divide(
             crossing.loss_below, crossing.count_below, out=risk_at.copy(), where=crossing.count_below > 0
         )
-        risk = self._cut_area(crossing.risk_area_below, risk_below, risk_at, whole.risk_area)
+        risk = self._cut_area(crossing.risk_area_below, risk_below, risk_at, all_items.risk_area)
         loss = self._cut_area(
-            crossing.loss_area_below, crossing.loss_below, crossing.loss_at, whole.loss_area
+            crossing.loss_area_below, crossing.loss_below, crossing.loss_at, all_items.loss_area
         )
         return risk, loss
 
-    def _cut_area(self, before: Floats, below: Floats, at: Floats, whole: Floats) -> Floats:
-        """The area up to the limit: `before` the cut rank, in which the curve rises from `below` to `at`."""
+    def _cut_area(self, before: Floats, below: Floats, reached: Floats, total: Floats) -> Floats:
+        """The area up to the limit: `before` the cut rank, in which the curve rises from `below` to `reached`."""
         height = self.count - self.crossing.count_below
-        cut = before + height * (below + 0.5 * self._cut_share * (at - below))
-        return np.where(np.isnan(self.crossing.count_at), whole, cut)
+        cut = before + height * (below + 0.5 * self._cut_share * (reached - below))
+        return np.where(np.isnan(self.crossing.count_at), total, cut)
 
     @cached_property
     def loss(self) -> Floats:
@@ -297,14 +299,14 @@ class Limited:
             return self.areas[0] / self.total
         if convention == "interpolated":
             return prefix_mean_sum(truncated(self.curve.running, self.count), continuous=True) / self.total
-        whole, done, after, rest = self._whole_items()
+        items, done, after, rest = self._whole_items()
         next_risk = after.ends[1]
         if convention == "mean":
             return (prefix_mean_sum(done) + rest * next_risk) / self.total
         here = done.ends[1]
         of_next_item = rest * (here + 0.5 * rest * (next_risk - here))
         inner = _without_ends(prefix_mean_sum(done), done)
-        return _stretched(np.where(whole >= 1.0, inner + of_next_item, 0.0), self.total)
+        return _stretched(np.where(items >= 1.0, inner + of_next_item, 0.0), self.total)
 
     def augrc(self, convention: str) -> Floats:
         """Return the area under the generalized risk."""
@@ -319,9 +321,9 @@ class Limited:
 
     def _whole_items(self) -> tuple[Floats, RunningSums, RunningSums, Floats]:
         """Split the limit: whole items, the ranking up to them, up to one item further, and the rest of an item."""
-        whole = np.floor(self.count + TOLERANCE)
-        rest = np.maximum(self.count - whole, 0.0)
-        return whole, truncated(self.curve.running, whole), truncated(self.curve.running, whole + 1.0), rest
+        items = np.floor(self.count + TOLERANCE)
+        rest = np.maximum(self.count - items, 0.0)
+        return items, truncated(self.curve.running, items), truncated(self.curve.running, items + 1.0), rest
 
     def aurc_achievable(self, convention: str) -> Floats:
         """Return the area under the lower convex hull of the operating points."""
@@ -361,13 +363,13 @@ class Limited:
             return np.stack([np.maximum(self.count - wrong, 0.0), wrong], axis=1)
         cluster_sums, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
         cells, rank_of_cell, starts = self.curve.ranking.by_loss_and_rank
-        found = []
+        by_loss = []
         for part in self._parts:
             run = RunningSums.of(cluster_sums, weights[part])
             left = np.clip(self.count[part, None] - run.count[:, :-1], 0.0, run.step)
             counts = cells.evaluate(weights[part])[0] * ratio(left, run.step, empty=0.0)[:, rank_of_cell]
-            found.append(np.add.reduceat(counts, starts, axis=1))
-        return np.concatenate(found)
+            by_loss.append(np.add.reduceat(counts, starts, axis=1))
+        return np.concatenate(by_loss)
 
 
 def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:

@@ -226,9 +226,9 @@ def _sparse_field(grid: Grid, mass: Floats, unit: Indices, infinite: Floats) -> 
     column = np.empty((len(kept), grid.touched), np.int32 if grid.nodes < 2**31 else np.int64)
     for rows, worth in grid.chunks():
         here = mass[rows] != 0.0
-        place = slot[rows][here]
-        value[place] = worth[here] * (grid.height * mass[rows][here, None])
-        column[place] = grid.nodes_of(rows)[here]
+        position = slot[rows][here]
+        value[position] = worth[here] * (grid.height * mass[rows][here, None])
+        column[position] = grid.nodes_of(rows)[here]
     ends = np.cumsum(np.bincount(unit[kept], minlength=units)) * grid.touched
     pointer = np.r_[0, ends].astype(column.dtype if ends[-1] < 2**31 else np.int64)
     table = sparse.csr_array((value.ravel(), column.ravel(), pointer), shape=(units, grid.nodes + 1))

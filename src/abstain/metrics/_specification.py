@@ -89,8 +89,8 @@ def metric_name(key: str) -> str:
     >>> metric_name("augrc"), metric_name("aurc_at_coverage@0.5"), metric_name("selective_accuracy")
     ('AUGRC', 'AURC@0.5', 'selective accuracy')
     """
-    base, at, value = key.partition("@")
-    return f"{_NAMES.get(base, base.replace('_', ' '))}{at}{value}"
+    base, separator, value = key.partition("@")
+    return f"{_NAMES.get(base, base.replace('_', ' '))}{separator}{value}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -308,10 +308,10 @@ class MetricSpecification:
 
     def problem(self, columns: Columns) -> Condition | None:
         """Return why the metric is undefined for these rows, or None."""
-        found = next((condition for condition in self.undefined if condition.holds(columns)), None)
-        if found is None and self.undefined_at is not None:
+        problem = next((condition for condition in self.undefined if condition.holds(columns)), None)
+        if problem is None and self.undefined_at is not None:
             return self.undefined_at(columns, self.value)
-        return found
+        return problem
 
     def scale(self, columns: Columns) -> Scale:
         """Return what the metric can be for these rows."""
@@ -356,15 +356,15 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
     Metrics of one family share their sums. A metric that is undefined for these rows has a column of NaN.
     """
     families: dict[Family, list[int]] = {}
-    for place, metric in enumerate(metrics):
+    for number, metric in enumerate(metrics):
         undefined = not len(columns) or metric.problem(columns) is not None
-        families.setdefault(_UNDEFINED if undefined else metric.family, []).append(place)
+        families.setdefault(_UNDEFINED if undefined else metric.family, []).append(number)
     if len(families) == 1:
         return next(iter(families)).build(columns, metrics)
     parts = [
-        family.build(columns, [metrics[place] for place in places]) for family, places in families.items()
+        family.build(columns, [metrics[number] for number in numbers]) for family, numbers in families.items()
     ]
-    order = [place for places in families.values() for place in places]
+    order = [number for numbers in families.values() for number in numbers]
     return Statistic.joined(parts, np.argsort(order).tolist())
 
 

@@ -108,7 +108,7 @@ def as_counts(weights: Floats) -> NDArray[Any]:
 
 def means(rows: Rows, columns: Sequence[Floats] | Sequence[Mask] | Floats | Mask) -> Values:
     """Return the weighted mean of each level's column."""
-    names = tuple(str(place) for place in range(len(columns)))
+    names = tuple(str(number) for number in range(len(columns)))
     return per_level(rows, means_statistic(names, list(columns), rows).points)
 
 

@@ -388,8 +388,8 @@ def coverage_at_accuracy(
     0.75
     """
     metric = _BY_NAME["coverage_at_accuracy"].at(accuracy)
-    given = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
-    columns = Columns.checked(y_true, y_pred, **given)
+    further = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
+    columns = Columns.checked(y_true, y_pred, **further)
     _validate.finite(columns.confidence, "confidence", among=columns.answered)
     return metric.point(columns)
 
@@ -437,8 +437,8 @@ class PopulationTable:
     def shares(self) -> dict[str, float]:
         """Return the four outcomes as shares of the items that have a truth or failed; NaN when there is none."""
         counts = {name: getattr(self, name) for name in ("right", "wrong", "abstained", "failed")}
-        whole = sum(counts.values())
-        return {name: count / whole if whole else float("nan") for name, count in counts.items()}
+        total = sum(counts.values())
+        return {name: count / total if total else float("nan") for name, count in counts.items()}
 
 
 def population_table(items: Items) -> PopulationTable:
@@ -477,8 +477,8 @@ def _safety(
     sample_weight: Column | None,
     at: float | None = None,
 ) -> float:
-    given = {"abstained": abstained, "should_abstain": should_abstain, "sample_weight": sample_weight}
-    return _outcome(name, y_true, y_pred, at, **given)
+    further = {"abstained": abstained, "should_abstain": should_abstain, "sample_weight": sample_weight}
+    return _outcome(name, y_true, y_pred, at, **further)
 
 
 def checked_target(target: float, name: str = "target") -> float:
@@ -501,11 +501,11 @@ def _abstention_auroc(columns: Columns) -> Statistic:
 
 def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the coverages at the risks that correspond to the accuracies; the loss is 1 for a wrong answer."""
-    found = CURVE.build(
+    statistic = CURVE.build(
         columns.with_loss(1.0 - columns.correct),
         [replace(_COVERAGE_AT_RISK, value=1.0 - metric.value) for metric in metrics],
     )
-    return replace(found, names=tuple(metric.key for metric in metrics))
+    return replace(statistic, names=tuple(metric.key for metric in metrics))
 
 
 def _accuracy_point(columns: Columns, accuracy: float) -> OperatingPoint:

@@ -200,8 +200,8 @@ def correctness_auroc(
     >>> correctness_auroc([1, 1, 1], [1, 0, 1], [0.9, 0.6, 0.6])
     0.75
     """
-    given = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
-    return _point("correctness_auroc", Columns.checked(y_true, y_pred, **given))
+    further = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
+    return _point("correctness_auroc", Columns.checked(y_true, y_pred, **further))
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,13 +152,14 @@ def _results_statistic(columns: Columns, *, metric: BaseMetric) -> Statistic:
 
     def value(weights: Floats) -> float:
         times = weights[columns.cluster] * columns.weight
-        whole = times.astype(np.intp)
-        if (whole != times).any():
+        repetitions = times.astype(np.intp)
+        fractions = times[repetitions != times]
+        if len(fractions):
             raise ArgumentError(
-                f"metric {metric.name} is written for rows, and a row cannot count {times[whole != times][0]:g} times; "
-                "use whole weights"
+                f"metric {metric.name} is written for rows, and a row cannot count {fractions[0]:g} times; use whole "
+                "weights"
             )
-        rows = [results[row] for row in np.repeat(np.arange(len(columns)), whole).tolist()]
+        rows = [results[row] for row in np.repeat(np.arange(len(columns)), repetitions).tolist()]
         return _computed(metric, rows) if rows else math.nan
 
     def compute(batch: WeightBatch) -> Floats:

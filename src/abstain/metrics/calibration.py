@@ -483,8 +483,8 @@ def _bin_settings(
     *, bins: int = DEFAULT_BINS, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
 ) -> dict[str, Any]:
     """Check the parameters that define a binned error."""
-    known: tuple[tuple[float | str, str], ...] = ((1, "1"), (2, "2"), ("max", "max"), (math.inf, "max"))
-    name = next((name for value, name in known if value == norm), None)
+    norms: tuple[tuple[float | str, str], ...] = ((1, "1"), (2, "2"), ("max", "max"), (math.inf, "max"))
+    name = next((name for value, name in norms if value == norm), None)
     if name is None:
         raise ArgumentError(f'norm must be 1, 2 or "max", got {norm!r}')
     if debiased and name == "max":
@@ -511,10 +511,10 @@ def _stated(build: Callable[..., Statistic]) -> Family:
 def binned_error_metric(*, bins: int = DEFAULT_BINS, **settings: Any) -> MetricSpecification:
     """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
     checked_settings = _bin_settings(bins=bins, **settings)
-    found = _binned_error(settings)
+    metric = _binned_error(settings)
     if not checked_settings["debiased"] and checked_settings["norm"] != "max":
-        found = replace(found, debiased=_binned_error({**settings, "debiased": True}))
-    return found.at(bins)
+        metric = replace(metric, debiased=_binned_error({**settings, "debiased": True}))
+    return metric.at(bins)
 
 
 def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
@@ -530,8 +530,8 @@ def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
 
 def _whole_bins(value: float, name: str) -> int:
     # A number that was typed is read as a float.
-    given: Any = int(value) if float(value).is_integer() else value
-    return _validate.whole(given, name, least=1)
+    bins: Any = int(value) if float(value).is_integer() else value
+    return _validate.whole(bins, name, least=1)
 
 
 def _surprise_scale(columns: Columns, _value: Any) -> Scale:

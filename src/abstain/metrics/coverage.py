@@ -46,12 +46,12 @@ def means_statistic(names: tuple[str, ...], columns: Sequence[Floats | Mask], ro
     [[inf], [1.0]]
     """
     split = [_without_infinity(column) for column in columns]
-    holes = [place for place, (_, infinite) in enumerate(split) if infinite is not None]
+    holes = [number for number, (_, infinite) in enumerate(split) if infinite is not None]
 
     def compute(count: Floats, *sums: Floats) -> list[Floats]:
         means = [ratio(total, count) for total in sums[: len(split)]]
-        for place, infinite in zip(holes, sums[len(split) :], strict=True):
-            means[place] = np.where(infinite > 0.0, np.inf, means[place])
+        for number, infinite in zip(holes, sums[len(split) :], strict=True):
+            means[number] = np.where(infinite > 0.0, np.inf, means[number])
         return means
 
     summed = [finite for finite, _ in split] + [part for _, part in split if part is not None]
@@ -130,13 +130,13 @@ class Strata:
 
     def borders(self, total: Floats) -> Floats:
         """Return the weight before each border, (batch, bins + 1); the first chunks take the rest."""
-        place = np.arange(self.bins + 1)
+        number = np.arange(self.bins + 1)
         if self.one_key:
-            return total[:, None] * (place > 0)
+            return total[:, None] * (number > 0)
         if not self.whole:
-            return total[:, None] * place / self.bins
+            return total[:, None] * number / self.bins
         size, rest = np.divmod(total, self.bins)
-        return np.asarray(size[:, None] * place + np.minimum(place, rest[:, None]), dtype=np.float64)
+        return np.asarray(size[:, None] * number + np.minimum(number, rest[:, None]), dtype=np.float64)
 
     def ends(self) -> tuple[Floats, Floats, Floats]:
         """Return the lowest key, the highest key and the weight of each chunk when every row counts."""
@@ -155,7 +155,7 @@ class Strata:
 
     def statistic(self, name: str) -> Statistic:
         """Return the coverage of each chunk, then the worst of them under `name`."""
-        names = (*(f"{name}[{place}]" for place in range(self.bins)), name)
+        names = (*(f"{name}[{number}]" for number in range(self.bins)), name)
         return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._compute)
 
     def _compute(self, batch: WeightBatch) -> Floats:
@@ -226,7 +226,7 @@ def groups_statistic(
         distance = np.where(present, worth * np.abs(share - level), 0.0).sum(axis=1)
         return np.column_stack([share, _lowest(share), ratio(distance, worth.sum(axis=1))])
 
-    names = (*(f"{name}[{place}]" for place in range(groups)), name, gap)
+    names = (*(f"{name}[{number}]" for number in range(groups)), name, gap)
     return Statistic(names, rows.units, max(rows.units, 2 * groups), compute)
 
 
@@ -245,8 +245,8 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
 
 def _by_key(key: Floats, rows: Rows, *columns: Mask) -> tuple[ClusterSums, Floats]:
     """Sum rows by a number, ascending; with the number of each key."""
-    place, keys = keys_ascending(key)
-    return rows.sum_by(place, len(keys), *columns), keys
+    rank, keys = keys_ascending(key)
+    return rows.sum_by(rank, len(keys), *columns), keys
 
 
 def _lowest(values: Floats) -> Floats:
@@ -287,7 +287,7 @@ def checked_features(features: ArrayLike, rows: int) -> Floats:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
         raise DataError(f"features must have shape (rows, features), got {array.shape}")
-    columns = [_validate.finite(column, f"features[:, {place}]") for place, column in enumerate(array.T)]
+    columns = [_validate.finite(column, f"features[:, {number}]") for number, column in enumerate(array.T)]
     _validate.same_length(rows, features=columns[0])
     return np.column_stack(columns)
 
@@ -377,10 +377,10 @@ def _worst_range(position: Floats, covered: Mask, weight: Floats, share: float) 
         surplus = hit - guess * mass
         highest = np.maximum.accumulate(surplus)
         gain = surplus[ends] - highest[start[ends]]
-        place = int(np.argmin(gain))
-        if gain[place] >= -1e-12 * mass[-1]:
+        index = int(np.argmin(gain))
+        if gain[index] >= -1e-12 * mass[-1]:
             break
-        stop = int(ends[place])
+        stop = int(ends[index])
         begin = int(np.argmax(surplus[: start[stop] + 1]))
         guess = (hit[stop] - hit[begin]) / (mass[stop] - mass[begin])
     first = position[end[begin - 1] + 1] if begin else position[0]

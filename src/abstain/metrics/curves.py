@@ -304,5 +304,5 @@ def threshold_statistic(columns: Columns, thresholds: Floats) -> Statistic:
         return np.concatenate([ratio(risk_sum, count), risk_sum / everything, count / everything], axis=1)
 
     kinds = ("selective", "generalized", "coverage")
-    names = [f"{kind}[{place}]" for kind in kinds for place in range(len(thresholds))]
+    names = [f"{kind}[{number}]" for kind in kinds for number in range(len(thresholds))]
     return Statistic(tuple(names), columns.units, max(columns.units, cluster_sums.width), compute)

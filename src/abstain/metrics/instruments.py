@@ -188,17 +188,17 @@ def totals(items: Items, instrument: str | Instrument = "PHQ-8") -> Totals:
     ([4.0, 2.0], [4.0, 5.0], [True, False])
     """
     form = find_instrument(instrument)
-    place = _places(items, form)
+    position = _places(items, form)
     shape = (len(items.cluster_ids), len(form.items))
     truth, low, high = (np.full(shape, np.nan) for _ in range(3))
     answered = np.zeros(shape, np.intp)
-    where = (items.cluster_index, place)
+    where = (items.cluster_index, position)
     truth[where] = _validate.floats(items.truth, "truth")
     said = _validate.floats(items.prediction, "prediction")
     silent = np.isnan(said) | ~items.answered
     failed = items.outcome == Outcome.FAILED
-    for bound, at in ((low, form.item_scale[0]), (high, form.item_scale[1])):
-        bound[where] = np.where(failed, np.nan, np.where(silent, at, said))
+    for bound, end in ((low, form.item_scale[0]), (high, form.item_scale[1])):
+        bound[where] = np.where(failed, np.nan, np.where(silent, end, said))
     answered[where] = items.answered
     return Totals(
         instrument=form,
@@ -222,18 +222,18 @@ def total_items(
             lie in one tier, and then the total is said to be midway between them.
     """
     _validate.choice(answered_when, "answered_when", ("complete", "tier"))
-    found = totals(items, instrument)
-    known = found.complete if answered_when == "complete" else found.decided
-    failed = np.isnan(found.low)
+    sums = totals(items, instrument)
+    counted = sums.complete if answered_when == "complete" else sums.decided
+    failed = np.isnan(sums.low)
     result = Items.from_arrays(
-        found.truth,
-        np.where(known, 0.5 * (found.low + found.high), np.nan),
-        abstained=~known & ~failed,
+        sums.truth,
+        np.where(counted, 0.5 * (sums.low + sums.high), np.nan),
+        abstained=~counted & ~failed,
         failed=failed,
-        cluster=found.cluster,
-        item=np.repeat(f"{found.instrument.name} total", len(found)),
+        cluster=sums.cluster,
+        item=np.repeat(f"{sums.instrument.name} total", len(sums)),
         metadata=_constant_columns(items),
-        scale=found.instrument.total_scale,
+        scale=sums.instrument.total_scale,
     )
     return replace(result, cluster_noun=items.cluster_noun, provenance=items.provenance)
 
@@ -273,7 +273,7 @@ def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Statistic:
 
 def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
     """The column of each item among the instrument's, each participant having every item once."""
-    number = {name: place for place, name in enumerate(form.items)}
+    number = {name: position for position, name in enumerate(form.items)}
     names = [str(name) for name in items.item.tolist()]
     strange = [name for name in dict.fromkeys(names) if name not in number]
     # A participant that failed before any item was known stands in one row without a name.
@@ -282,9 +282,9 @@ def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
             f"{form.name} has no item {strange[0]!r}{_validate.suggestion(strange[0], number)}; "
             f"its items are {', '.join(number)}"
         )
-    place = np.array([number.get(name, 0) for name in names], dtype=np.intp)
+    position = np.array([number.get(name, 0) for name in names], dtype=np.intp)
     seen = np.bincount(
-        items.cluster_index * len(number) + place, minlength=len(items.cluster_ids) * len(number)
+        items.cluster_index * len(number) + position, minlength=len(items.cluster_ids) * len(number)
     )
     failed = np.zeros(len(items.cluster_ids), np.bool_)
     failed[items.cluster_index[items.outcome == Outcome.FAILED]] = True
@@ -294,7 +294,7 @@ def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
         times = int(seen.reshape(wrong.shape)[cluster, item])
         whose = f"{items.cluster_noun} {_validate.place_name(items.cluster_ids[cluster])}"
         raise DataError(f"{whose} has {form.items[item]} {times} times; a total needs every item once")
-    return place
+    return position
 
 
 def _constant_columns(items: Items) -> dict[str, list[Any]]:

@@ -160,7 +160,7 @@ def interval_hsic(
     sizes = _kernel_sizes(kernel_sizes)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     values = [
-        width_hsic_statistic(rows, place, kernel_sizes=sizes, raw=raw).point for place in range(rows.levels)
+        width_hsic_statistic(rows, level, kernel_sizes=sizes, raw=raw).point for level in range(rows.levels)
     ]
     return per_level(rows, values)
 
@@ -385,15 +385,15 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
 
 
 def width_hsic_statistic(
-    rows: IntervalRows, place: int = 0, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
+    rows: IntervalRows, level: int = 0, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
 ) -> Statistic:
     """Return the HSIC of width and coverage at one level; undefined if all rows have one width.
 
     With one width the formula gives 0 by construction, which is not evidence that coverage is independent of width.
     """
-    if rows.have_one(rows.ranked_width[place]):
+    if rows.have_one(rows.ranked_width[level]):
         return Statistic.undefined(("hsic",), rows.units)
-    return hsic_statistic(rows.width[place], rows.covered[place], rows, kernel_sizes=kernel_sizes, raw=raw)
+    return hsic_statistic(rows.width[level], rows.covered[level], rows, kernel_sizes=kernel_sizes, raw=raw)
 
 
 def checked_eta(eta: float) -> float:

@@ -152,9 +152,9 @@ class SetRows(LevelRows):
     def covered(self) -> Mask:
         """Whether the set holds the true class; one row per level."""
         rows, classes, levels = self.member.shape
-        place = np.arange(0, rows * classes, classes)
-        place += self.truth
-        return self.member.reshape(rows * classes, levels).take(place, axis=0).T
+        position = np.arange(0, rows * classes, classes)
+        position += self.truth
+        return self.member.reshape(rows * classes, levels).take(position, axis=0).T
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -320,22 +320,22 @@ def _members(sets: ArrayLike) -> Mask:
 
 
 def _class_indices(values: ArrayLike, rows: int, classes: int) -> Indices:
-    given: NDArray[Any] = _validate.one_dimensional(values, "y_true")
-    _validate.same_length(rows, y_true=given)
-    if given.dtype.kind not in "iu":
-        numbers = _validate.finite(given, "y_true")
+    indices: NDArray[Any] = _validate.one_dimensional(values, "y_true")
+    _validate.same_length(rows, y_true=indices)
+    if indices.dtype.kind not in "iu":
+        numbers = _validate.finite(indices, "y_true")
         fractional = numbers != np.floor(numbers)
         if fractional.any():
             row = int(np.argmax(fractional))
             raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at {row_name(row)}")
-        given = numbers
-    if given.min() < 0 or given.max() >= classes:
-        row = int(np.argmax((given < 0) | (given >= classes)))
+        indices = numbers
+    if indices.min() < 0 or indices.max() >= classes:
+        row = int(np.argmax((indices < 0) | (indices >= classes)))
         raise DataError(
-            f"y_true must be a class index from 0 to {classes - 1}, got {given[row]:g} at {row_name(row)}; "
+            f"y_true must be a class index from 0 to {classes - 1}, got {indices[row]:g} at {row_name(row)}; "
             f"sets has {classes} classes"
         )
-    return given.astype(np.intp, copy=False)
+    return indices.astype(np.intp, copy=False)
 
 
 def _check_ascending(quantiles: Floats) -> None:

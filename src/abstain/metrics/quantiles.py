@@ -97,9 +97,9 @@ def pit_histogram(
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
     share = pit_statistic(rows).points
     counts = share * float(rows.weight.sum())
-    whole = np.rint(counts)
-    if np.allclose(counts, whole, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
-        counts = whole.astype(np.int64)
+    rounded = np.rint(counts)
+    if np.allclose(counts, rounded, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
+        counts = rounded.astype(np.int64)
     return PitHistogram(rows.edges, share, np.diff(rows.edges), counts)
 
 
@@ -115,7 +115,7 @@ def pinball_statistic(rows: QuantileRows) -> Statistic:
 def pit_statistic(rows: QuantileRows) -> Statistic:
     """Shares of the truths between neighbouring quantiles, one per bin."""
     table = pit_shares(rows.truth, rows.quantiles, rows.edges)
-    return means_statistic(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), rows)
+    return means_statistic(tuple(f"pit[{number}]" for number in range(table.shape[1])), list(table.T), rows)
 
 
 def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:

@@ -74,8 +74,8 @@ _SEARCHED = ("selective", "abstention", "answers", "regression", "calibration", 
 
 
 def _defined_in(module: str) -> tuple[MetricSpecification, ...]:
-    found: tuple[MetricSpecification, ...] = import_module(f"abstain.metrics.{module}").METRICS
-    return found
+    metrics: tuple[MetricSpecification, ...] = import_module(f"abstain.metrics.{module}").METRICS
+    return metrics
 
 
 @cache
@@ -215,16 +215,16 @@ def find_metric(metric: MetricLike) -> MetricSpecification:
     text = _as_known(text)
     name = ALIASES.get(text, text)
     if ":" in name:
-        found: MetricSpecification | None = user_specification(imported_metric(name))
+        specification: MetricSpecification | None = user_specification(imported_metric(name))
     else:
-        found = METRICS.get(name) or _registered.get(name) or known_metrics().get(name)
-    if found is None:
-        known = [*known_metrics(), *BUNDLES]
+        specification = METRICS.get(name) or _registered.get(name) or known_metrics().get(name)
+    if specification is None:
+        names = [*known_metrics(), *BUNDLES]
         raise ArgumentError(
-            f"unknown metric {name!r}{_validate.suggestion(name, [*known, *ALIASES])}; known: {', '.join(known)}, or "
+            f"unknown metric {name!r}{_validate.suggestion(name, [*names, *ALIASES])}; known: {', '.join(names)}, or "
             "your own as package.module:Class"
         )
-    return found.at(parameter) if parameter else found
+    return specification.at(parameter) if parameter else specification
 
 
 def select_metrics(
@@ -241,30 +241,30 @@ def select_metrics(
     single = isinstance(asked, (str, MetricSpecification, BaseMetric, type))
     if not single and not isinstance(asked, Iterable):
         raise ArgumentError(f"metrics must be names or metrics, got {_validate.kind(asked)}")
-    found: dict[str, MetricSpecification] = {}
+    selected: dict[str, MetricSpecification] = {}
     for part in [asked] if single else asked:  # type: ignore[union-attr]
         pieces: list[Any] = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else [part]
         for piece in pieces:
             names = BUNDLES.get(_as_known(piece), (piece,)) if isinstance(piece, str) else (piece,)
             for metric in map(find_metric, names):
-                first = found.setdefault(metric.key, metric)
+                first = selected.setdefault(metric.key, metric)
                 if (first.function, first.settings) != (metric.function, metric.settings):
                     raise _taken(metric.name)
-    if not found:
+    if not selected:
         raise ArgumentError("no metric was asked for; see `abstain metrics` for what there is")
-    if coverage and any(metric.answered_only for metric in found.values()):
-        found.setdefault("answer_rate", METRICS["answer_rate"])
-    return tuple(found.values())
+    if coverage and any(metric.answered_only for metric in selected.values()):
+        selected.setdefault("answer_rate", METRICS["answer_rate"])
+    return tuple(selected.values())
 
 
 def _as_known(name: str) -> str:
     """Return the name of a metric, an alias or a bundle as it is known, if only its case differs."""
     if ":" in name or name in METRICS or name in ALIASES or name in BUNDLES or name in _registered:
         return name
-    known = [*known_metrics(), *ALIASES, *BUNDLES]
-    if name in known:
+    names = [*known_metrics(), *ALIASES, *BUNDLES]
+    if name in names:
         return name
-    return next((each for each in known if each.casefold() == name.casefold()), name)
+    return next((each for each in names if each.casefold() == name.casefold()), name)
 
 
 def _taken(name: str) -> ArgumentError:

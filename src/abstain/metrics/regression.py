@@ -109,8 +109,8 @@ def regression_scores(
     """
     columns = _numbers(y_true, y_pred, abstained, sample_weight)
     names = ("mean_absolute_error", "root_mean_squared_error", "pearson_r")
-    found = regression_statistic(columns, [_BY_NAME[name] for name in names])
-    return RegressionScores(columns.highest_coverage, float(columns.weight.sum()), *found.points.tolist())
+    statistic = regression_statistic(columns, [_BY_NAME[name] for name in names])
+    return RegressionScores(columns.highest_coverage, float(columns.weight.sum()), *statistic.points.tolist())
 
 
 def regression_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
@@ -153,8 +153,8 @@ def _numbers(
     """Check that what is answered is answered with finite numbers; a missing answer has no distance from the truth."""
     columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
     named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
-    for (name, numbers), given in zip(named.items(), (columns.truth, columns.prediction), strict=True):
-        text = columns.answered & np.isnan(numbers) & ~labels.missing(given)
+    for (name, numbers), stated in zip(named.items(), (columns.truth, columns.prediction), strict=True):
+        text = columns.answered & np.isnan(numbers) & ~labels.missing(stated)
         if text.any():
             raise DataError(f"{name} must hold numbers, got text at {row_name(int(np.argmax(text)))}")
         _validate.finite(

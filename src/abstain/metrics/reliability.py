@@ -145,16 +145,16 @@ def _effective_counts(
     members = np.bincount(cell_bin, minlength=len(count)).astype(np.float64)
     between = total_by(cell_bin, excess**2, len(count))
     spread = accuracy * (1.0 - accuracy)
-    known = (members > 1) & (spread > 0) & (count > 1)
+    defined = (members > 1) & (spread > 0) & (count > 1)
     effective = np.minimum(count, members)
-    n, m = count[known], members[known]
-    variance = between[known] / n**2 * m / (m - 1.0)
-    design = variance / (spread[known] / (n - 1.0))
+    n, m = count[defined], members[defined]
+    variance = between[defined] / n**2 * m / (m - 1.0)
+    design = variance / (spread[defined] / (n - 1.0))
     half = (1.0 + level) / 2.0
     students = (stdtrit(n - 1.0, half) / stdtrit(m - 1.0, half)) ** 2
     # Clusters may also agree by chance less than single rows would; that is no ground for a narrower
     # interval.
-    effective[known] = n / np.maximum(design, 1.0) * np.minimum(students, 1.0)
+    effective[defined] = n / np.maximum(design, 1.0) * np.minimum(students, 1.0)
     return effective
 
 

@@ -70,8 +70,8 @@ class Scale:
         """
         if not self.bounded or self.low == self.high:
             return value in (self.low, self.high)
-        place = ((value - self.low) / (self.high - self.low)) ** (1.0 / self.power)
-        return place * (1.0 - place) <= 0.0
+        position = ((value - self.low) / (self.high - self.low)) ** (1.0 / self.power)
+        return position * (1.0 - position) <= 0.0
 
 
 # What one unit of a metric says of its ends; a share and a loss say more, see below.

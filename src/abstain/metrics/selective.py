@@ -310,9 +310,9 @@ def aurc_at_coverage(
     >>> aurc_at_coverage([0, 1], [2, 1], 0.5)
     0.0
     """
-    at = _validate.coverage(coverage)
+    end = _validate.coverage(coverage)
     return _value(
-        "aurc_at_coverage", loss, confidence, abstained, sample_weight, convention=convention, at=at
+        "aurc_at_coverage", loss, confidence, abstained, sample_weight, convention=convention, at=end
     )
 
 
@@ -330,9 +330,9 @@ def augrc_at_coverage(
     >>> augrc_at_coverage([1, 1], [2, 1], 0.5)    # a triangle: 0.5 * 0.5 / 2
     0.125
     """
-    at = _validate.coverage(coverage)
+    end = _validate.coverage(coverage)
     return _value(
-        "augrc_at_coverage", loss, confidence, abstained, sample_weight, convention=convention, at=at
+        "augrc_at_coverage", loss, confidence, abstained, sample_weight, convention=convention, at=end
     )
 
 
@@ -353,8 +353,8 @@ def risk_at_coverage(
     >>> risk_at_coverage([0], [1.0], 0.5, abstained=3)      # only a quarter can be reached
     nan
     """
-    at = _validate.coverage(coverage)
-    return _value("risk_at_coverage", loss, confidence, abstained, sample_weight, at=at)
+    end = _validate.coverage(coverage)
+    return _value("risk_at_coverage", loss, confidence, abstained, sample_weight, at=end)
 
 
 def coverage_at_risk(

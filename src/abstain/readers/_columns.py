@@ -65,9 +65,9 @@ def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, 
         table, columns, {field: loaded[name] for field, name in columns.items()}, problems, systems
     )
     items = items_from_rows(rows, arguments, {name: loaded[name] for name in others})
-    known = {*columns.values(), *items.signals, *items.metadata, system}
+    used = {*columns.values(), *items.signals, *items.metadata, system}
     kinds = ("text", "boolean", "unknown")
-    unread = [name for name, kind in table.kinds.items() if name not in known and kind in kinds]
+    unread = [name for name, kind in table.kinds.items() if name not in used and kind in kinds]
     items = items.with_provenance(**column_provenance(table, columns, arguments), unread=tuple(unread))
     return _by_system(items, system, systems, table)
 
@@ -183,13 +183,13 @@ def _signals_and_metadata(
     chosen = arguments.signals
     if chosen is None:
         chosen = [name for name, values in typed.items() if values.dtype.kind in "iuf" and name not in kept]
-    found = dict.fromkeys(chosen)
-    if confidence is not None and confidence not in found:
+    names = dict.fromkeys(chosen)
+    if confidence is not None and confidence not in names:
         # If the caller names other signals, a column that only looks like a confidence need not hold numbers.
         optional = bool(arguments.signals) and arguments.confidence is None
         if not optional or typed[confidence].dtype.kind in "iuf":
-            found = {confidence: None, **found}
-    signals = {name: rows.signal(name, typed) for name in found}
+            names = {confidence: None, **names}
+    signals = {name: rows.signal(name, typed) for name in names}
     if confidence in signals:
         signals.setdefault("confidence", signals[confidence])
     metadata = {
@@ -301,14 +301,14 @@ class TableRows:
     def _said_outcomes(self) -> NDArray[np.uint8]:
         codes = {name: code for code, name in enumerate(OUTCOMES)}
         values = self.values["outcome"].tolist()
-        found = np.array([codes.get(value, -1) if isinstance(value, str) else -1 for value in values])
-        unknown = found < 0
+        outcomes = np.array([codes.get(value, -1) if isinstance(value, str) else -1 for value in values])
+        unknown = outcomes < 0
         self.problems.report_rows(
             unknown,
             f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not",
             way_out="rename the column if it means something else",
         )
-        return np.where(unknown, Outcome.FAILED, found).astype(np.uint8)
+        return np.where(unknown, Outcome.FAILED, outcomes).astype(np.uint8)
 
     def _flags(self, field: str) -> Mask:
         if field not in self.values:
@@ -393,32 +393,32 @@ class TableRows:
 
     def metadata(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Return metadata under their own names."""
-        found = {}
+        metadata = {}
         for column_name, values in columns.items():
             name = column_name.removeprefix(METADATA_PREFIX)
             # Only a table that was written here has outcomes, and JSON under such a name.
             if "outcome" in self.columns and name.endswith(JSON_SUFFIX):
-                found[name.removesuffix(JSON_SUFFIX)] = self._parsed(values, column_name)
+                metadata[name.removesuffix(JSON_SUFFIX)] = self._parsed(values, column_name)
             else:
-                found[name] = values
-        return found
+                metadata[name] = values
+        return metadata
 
     def _parsed(self, values: NDArray[Any], name: str) -> NDArray[Any]:
-        found = []
+        parsed = []
         for row, text in enumerate(values.tolist()):
             try:
-                found.append(None if text is None else json.loads(text))
+                parsed.append(None if text is None else json.loads(text))
             except (RecursionError, TypeError, ValueError):
                 self.problems.report(f"the column {name!r} must hold JSON, and does not at {row_name(row)}")
-                found.append(None)
-        return _validate.objects(found)
+                parsed.append(None)
+        return _validate.objects(parsed)
 
     def weight(self) -> Floats | None:
         """Return how many rows each row stands for."""
         if "weight" not in self.values:
             return None
-        numbers, place = self._numbers("weight"), f"weight ({self.columns['weight']})"
-        return self._checked(place, lambda: checked_weight(numbers, len(numbers)))
+        numbers, label = self._numbers("weight"), f"weight ({self.columns['weight']})"
+        return self._checked(label, lambda: checked_weight(numbers, len(numbers)))
 
     def intervals(
         self, outcome: NDArray[np.uint8], truth: NDArray[Any], crossed: str | None
@@ -429,23 +429,23 @@ class TableRows:
         low, high = (self._numbers(field, gaps=True) for field in ("low", "high"))
         if crossed is not None:
             low, high = _values.uncrossed(low, high, labels.numbers(truth), crossed)
-        place = f"low ({self.columns['low']}) and high ({self.columns['high']})"
-        return self._checked(place, lambda: checked_intervals(np.column_stack([low, high]), outcome))
+        label = f"low ({self.columns['low']}) and high ({self.columns['high']})"
+        return self._checked(label, lambda: checked_intervals(np.column_stack([low, high]), outcome))
 
     def _numbers(self, field: str, *, gaps: bool = False) -> Floats:
         return _values.as_numbers(self.values[field], self.columns[field], self.problems, gaps=gaps)
 
-    def _checked(self, place: str, check: Callable[[], Floats | None]) -> Floats | None:
+    def _checked(self, label: str, check: Callable[[], Floats | None]) -> Floats | None:
         try:
             return check()
         except DataError as problem:
-            self.problems.report(f"{place}: {problem}")
+            self.problems.report(f"{label}: {problem}")
             return None
 
 
 def _label_kinds(column: NDArray[Any]) -> set[bool]:
     """Return whether there are words (True), whether there are numbers (False) among labels."""
-    known = labels.column(column[~missing(column)], "label")
-    if known.dtype.kind in "biuf":
-        return {False} if len(known) else set()
-    return {isinstance(value, str) for value in known.tolist()}
+    stated = labels.column(column[~missing(column)], "label")
+    if stated.dtype.kind in "biuf":
+        return {False} if len(stated) else set()
+    return {isinstance(value, str) for value in stated.tolist()}

@@ -110,15 +110,15 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
     if arguments.abstain_rule is not None:
         raise ArgumentError(f"{file}: an evaluation file says who abstained; leave the rule out")
     content, path = file.read(), str(file)
-    found = _parsed(content, path)
-    if found.results is None:
+    record = _parsed(content, path)
+    if record.results is None:
         raise FormatError(
-            f"{path}: holds the scores of {len(found.metrics)} metrics and no rows; evaluation needs the full form, "
+            f"{path}: holds the scores of {len(record.metrics)} metrics and no rows; evaluation needs the full form, "
             "with evaluation_results"
         )
     with at(path), rows_named_by((), records=True):
         items = results_to_items(
-            found.results, cluster=arguments.cluster, item=arguments.item, scale=arguments.scale
+            record.results, cluster=arguments.cluster, item=arguments.item, scale=arguments.scale
         )
     return items.with_provenance(
         path=path,
@@ -126,7 +126,7 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
         run_id=None,
         git_commit=None,
         mode=None,
-        backend_name=found.backend_name,
+        backend_name=record.backend_name,
     )
 
 
@@ -189,8 +189,8 @@ def _parsed(content: bytes, path: str) -> EvaluationFile:
     )
 
 
-def _score(name: str, stored: object, place: str) -> MetricScore:
-    score = _files.convert(stored, _ScoreRecord, place)
+def _score(name: str, stored: object, location: str) -> MetricScore:
+    score = _files.convert(stored, _ScoreRecord, location)
     return MetricScore(
         name=metric_name(name),
         value=math.nan if score.value is None else score.value,

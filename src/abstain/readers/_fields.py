@@ -141,16 +141,16 @@ def guess_columns(
     lowered: dict[str, list[str]] = {}
     for name in table.kinds:
         lowered.setdefault(name.casefold(), []).append(name)
-    found = [
+    candidates = [
         name
         for usual in USUAL_NAMES[field]
         # The lower-case name wins over names that differ from it only in case.
         for name in ([usual] if usual in table.kinds else lowered.get(usual, []))
         if name not in taken
     ]
-    exact = [name for name in found if name.casefold() == field]
+    exact = [name for name in candidates if name.casefold() == field]
     # The exact name of the field is not ambiguous, and neither is a table that abstain wrote.
-    return exact if exact or (field == "confidence" and "outcome" in columns) else found
+    return exact if exact or (field == "confidence" and "outcome" in columns) else candidates
 
 
 def usual_column(table: SourceTable, field: str, *, taken: Iterable[str] = ()) -> str | None:
@@ -161,8 +161,8 @@ def usual_column(table: SourceTable, field: str, *, taken: Iterable[str] = ()) -
     >>> usual_column(open_table(polars.DataFrame({"patient_id": [1], "text": ["a"]})), "cluster")
     'patient_id'
     """
-    found = guess_columns(table, field, {}, {name: name for name in taken})
-    return found[0] if found else None
+    candidates = guess_columns(table, field, {}, {name: name for name in taken})
+    return candidates[0] if candidates else None
 
 
 def system_column(table: SourceTable, arguments: ReadArguments, columns: Mapping[str, str]) -> str | None:
@@ -172,8 +172,8 @@ def system_column(table: SourceTable, arguments: ReadArguments, columns: Mapping
         return arguments.system
     taken = {*columns.values(), *(arguments.signals or ()), *(arguments.metadata or ())}
     lowered = {name.casefold(): name for name in table.kinds}
-    found = [lowered[usual] for usual in SYSTEM_NAMES if usual in lowered]
-    plain = [name for name in found if name not in taken and table.kinds[name] not in ("list", "other")]
+    candidates = [lowered[usual] for usual in SYSTEM_NAMES if usual in lowered]
+    plain = [name for name in candidates if name not in taken and table.kinds[name] not in ("list", "other")]
     # A table that abstain wrote holds one system.
     return plain[0] if plain and "outcome" not in columns else None
 

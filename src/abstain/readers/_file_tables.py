@@ -96,11 +96,11 @@ class _ParquetTable(DuckTable):
     def _top_level(self, file: int) -> list[str]:
         assert self._snapshot is not None
         location = _sql.literal(str(self._snapshot.locations[file]))
-        found = self.fetch(
+        columns = self.fetch(
             lambda: self.query(f"SELECT name, num_children FROM parquet_schema({location})").fetchall()
         )
         names, below = [], 0
-        for name, children in found[1:]:
+        for name, children in columns[1:]:
             if not below:
                 names.append(str(name))
             below = max(below - 1, 0) + (children or 0)
@@ -181,8 +181,8 @@ class _CsvTable(DuckTable):
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
         column = self.relation.project(f"{self.expression(name)} AS c").filter("c IS NOT NULL")
-        found = self.fetch(column.distinct().limit(_SAMPLE).fetchnumpy)
-        return _values.typed(plain_array(found["c"])).dtype.kind in "fb"
+        distinct = self.fetch(column.distinct().limit(_SAMPLE).fetchnumpy)
+        return _values.typed(plain_array(distinct["c"])).dtype.kind in "fb"
 
     def _explained(self, problem: Exception) -> FormatError:
         assert self._snapshot is not None
@@ -232,16 +232,16 @@ class _JsonTable(DuckTable):
             )
         cells = self.relation.project("unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v")
         types = cells.project("k, json_type(v) AS t").aggregate("k, t, count(*) AS n", "k, t")
-        found: dict[str, set[str]] = {}
+        kinds: dict[str, set[str]] = {}
         for row in self.fetch(self.relation.project("json_keys(json)").limit(1).fetchall):
-            found.update({name: set() for name in row[0]})
+            kinds.update({name: set() for name in row[0]})
         counted = sorted(self.fetch(types.fetchall))
         self._filled = sum(count for *_, count in counted)
         for name, type_name, _ in counted:
-            found.setdefault(name, set()).add(type_name)
+            kinds.setdefault(name, set()).add(type_name)
         return {
             name: next((kind for kind, held in _JSON_KINDS if types - {"NULL"} <= held), "other")
-            for name, types in found.items()
+            for name, types in kinds.items()
         }
 
     @property
@@ -258,10 +258,10 @@ class _JsonTable(DuckTable):
         if not names:
             return {}
         pointers = ", ".join(self.expression(name)[len("(json ->> ") : -1] for name in names)
-        found = self.fetch(
+        loaded = self.fetch(
             lambda: self.relation.project(f"json_extract_string(json, [{pointers}]) AS v").fetchall()
         )
-        columns = zip(*(row[0] for row in found), strict=True) if found else ([] for _ in names)
+        columns = zip(*(row[0] for row in loaded), strict=True) if loaded else ([] for _ in names)
         return {name: _validate.objects(list(values)) for name, values in zip(names, columns, strict=True)}
 
     def _explained(self, problem: Exception) -> FormatError:  # noqa: ARG002  (its words may quote the data)
@@ -297,12 +297,12 @@ def _is_compressed(location: Path) -> bool:
 
 
 def _compression(files: TableFiles) -> str:
-    found = {_is_compressed(location) for location in files.locations}
-    if len(found) > 1:
+    states = {_is_compressed(location) for location in files.locations}
+    if len(states) > 1:
         raise FormatError(
             f"{files.paths[0]}: some of the files are compressed and some are not; read them apart"
         )
-    if found == {False}:
+    if states == {False}:
         return "uncompressed"
     _check_ends(files)
     return "gzip"
@@ -426,8 +426,10 @@ def _find_ragged(path: Path, location: Path, delimiter: str) -> None:
 
 def _mixes_line_ends(location: Path) -> bool:
     """True where lines end in more than one way, within fields or between rows."""
-    found: set[bytes] = set()
+    line_ends: set[bytes] = set()
     with location.open("rb") as file:
-        while len(found) < 2 and (piece := file.read(1 << 20)):
-            found |= set(re.findall(rb"\r\n|\r|\n", piece + (file.read(1) if piece.endswith(b"\r") else b"")))
-    return len(found) > 1
+        while len(line_ends) < 2 and (piece := file.read(1 << 20)):
+            line_ends |= set(
+                re.findall(rb"\r\n|\r|\n", piece + (file.read(1) if piece.endswith(b"\r") else b""))
+            )
+    return len(line_ends) > 1

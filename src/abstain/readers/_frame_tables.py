@@ -117,5 +117,5 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
     as_it_is = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
     values = (series if as_it_is and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
     # A float NaN in a column of objects is a pandas way to say null.
-    found = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
-    return labels.exact(found) if kind == "whole" and not series.dtype.is_decimal() else found
+    cells = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
+    return labels.exact(cells) if kind == "whole" and not series.dtype.is_decimal() else cells

@@ -192,8 +192,8 @@ def _parts(
                 yield _decode_sample(log.read(name), f"{path}: {name}")
 
 
-def _decode_sample(text: bytes, place: str) -> _InspectSample:
-    return _files.decode(text, _InspectSample, f"{place}: not a sample of an Inspect log")
+def _decode_sample(text: bytes, location: str) -> _InspectSample:
+    return _files.decode(text, _InspectSample, f"{location}: not a sample of an Inspect log")
 
 
 @dataclass(slots=True)
@@ -207,35 +207,35 @@ class _Reader:
     scorers: dict[str, None] = field(default_factory=dict)
 
     def row(self, sample: _InspectSample) -> LogRow:
-        place = f"{self.path}: sample {sample.id}, epoch {sample.epoch}"
-        score = self._score(sample.scores or {}, place)
-        outcome, grade = _verdict(sample, score, place)
+        location = f"{self.path}: sample {sample.id}, epoch {sample.epoch}"
+        score = self._score(sample.scores or {}, location)
+        outcome, grade = _verdict(sample, score, location)
         row = LogRow(
             question=sample.id,
             item=sample.id,
             cluster=sample.id,
             outcome=outcome,
-            answer=None if score is None else _text(score.answer, place),
+            answer=None if score is None else _text(score.answer, location),
             target=sample.target if isinstance(sample.target, str) else " | ".join(sample.target),
             grade=grade,
-            metadata=_log_items.keep_scalars(sample.metadata or {}, f"{place}, metadata"),
+            metadata=_log_items.keep_scalars(sample.metadata or {}, f"{location}, metadata"),
             epoch=sample.epoch,
         )
         if self.cluster is not None and self.cluster != "id":
-            row.cluster = _log_items.named_cluster(sample.metadata or {}, self.cluster, place, "metadata")
+            row.cluster = _log_items.named_cluster(sample.metadata or {}, self.cluster, location, "metadata")
         choice = sample.output.choices[0] if sample.output.choices else None
         if choice is not None and choice.logprobs is not None:
             tokens = [msgspec.to_builtins(token) for token in choice.logprobs.content or []]
-            row.signals |= _log_items.token_log_signals(tokens, place)
+            row.signals |= _log_items.token_log_signals(tokens, location)
         if score is not None:
-            values = _log_items.keep_scalars(score.metadata or {}, place)
+            values = _log_items.keep_scalars(score.metadata or {}, location)
             row.signals |= {
                 key: float(value)
                 for key, value in values.items()
                 if isinstance(value, (int, float)) and not isinstance(value, bool)
             }
         if outcome == Outcome.ANSWERED:
-            completion = _completion(sample.output, place)
+            completion = _completion(sample.output, location)
             if row.answer is None:
                 row.answer = completion
             _log_items.apply_rule(self.ruling, row, (row.answer, completion))
@@ -252,7 +252,7 @@ class _Reader:
                 f"{self.path}: has no scorer {name!r}{hint}; scorers here: {', '.join(self.scorers)}"
             )
 
-    def _score(self, scores: dict[str, _InspectScore], place: str) -> _InspectScore | None:
+    def _score(self, scores: dict[str, _InspectScore], location: str) -> _InspectScore | None:
         self.scorers.update(dict.fromkeys(scores))
         if not scores:
             return None
@@ -268,25 +268,27 @@ class _Reader:
         score = scores.get(name)
         if score is None or bytes(memoryview(score.value)[:1]) != b"{":
             return score
-        values = _files.decode(score.value, dict[str, msgspec.Raw], f"{place}, scorer {name}")
+        values = _files.decode(score.value, dict[str, msgspec.Raw], f"{location}, scorer {name}")
         if key not in values:
             keys = ", ".join(f"{name}.{part}" for part in values)
-            raise ArgumentError(f"{place}: the scorer {name!r} gives several values; choose one of: {keys}")
+            raise ArgumentError(
+                f"{location}: the scorer {name!r} gives several values; choose one of: {keys}"
+            )
         return msgspec.structs.replace(score, value=values[key])
 
 
-def _verdict(sample: _InspectSample, score: _InspectScore | None, place: str) -> tuple[Outcome, float]:
+def _verdict(sample: _InspectSample, score: _InspectScore | None, location: str) -> tuple[Outcome, float]:
     if sample.error != _NULL:
         return Outcome.FAILED, math.nan
     if score is None:
         return Outcome.UNSCORED, math.nan
-    value = _log_items.scalar_or_none(score.value, f"{place}, score")
+    value = _log_items.scalar_or_none(score.value, f"{location}, score")
     if value == _NO_ANSWER or score.reason in _REFUSALS:
         return Outcome.ABSTAINED, math.nan
     grade = None if _log_items.is_nested(score.value) else _grade(value)
     if grade is None:
         raise DataError(
-            f"{place}: the score must be C, I, P, N, a number or a boolean, and is something else"
+            f"{location}: the score must be C, I, P, N, a number or a boolean, and is something else"
         )
     if math.isnan(grade):
         return (Outcome.FAILED if score.reason == _UNREADABLE else Outcome.UNSCORED), grade
@@ -298,27 +300,27 @@ def _grade(value: float | str | None) -> float | None:
         return math.nan
     if not isinstance(value, str):
         return float(value)
-    known = _VALUES.get(value, _VALUES.get(value.lower()))
-    return as_number(value) if known is None else known
+    grade = _VALUES.get(value, _VALUES.get(value.lower()))
+    return as_number(value) if grade is None else grade
 
 
-def _completion(output: _Output, place: str) -> str:
+def _completion(output: _Output, location: str) -> str:
     if not output.choices:
         return output.completion
     content = output.choices[0].message.content
     if not _log_items.is_nested(content):
-        text = _log_items.scalar(content, f"{place}, content")
+        text = _log_items.scalar(content, f"{location}, content")
         return text if isinstance(text, str) else output.completion
-    parts = _files.decode(content, list[_Content], f"{place}, content")
-    texts = [_log_items.scalar_or_none(part.text, f"{place}, content") for part in parts]
+    parts = _files.decode(content, list[_Content], f"{location}, content")
+    texts = [_log_items.scalar_or_none(part.text, f"{location}, content") for part in parts]
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-def _text(value: msgspec.Raw, place: str) -> str | None:
+def _text(value: msgspec.Raw, location: str) -> str | None:
     """Return an answer as text; a list or an object as JSON."""
     if _log_items.is_nested(value):
         return bytes(value).decode("utf-8", "replace")
-    answer = _log_items.scalar(value, f"{place}, answer")
+    answer = _log_items.scalar(value, f"{location}, answer")
     return None if answer is None else str(answer)
 
 

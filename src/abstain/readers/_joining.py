@@ -58,9 +58,9 @@ class JoinedTable(SourceTable):
 
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Return columns as arrays, with as many rows as the first table has."""
-        found = self._main.load([name for name in names if name in self._main.kinds])
+        loaded = self._main.load([name for name in names if name in self._main.kinds])
         added = self._other.load([name for name in names if name not in self._main.kinds])
-        return found | {name: values[self._partner] for name, values in added.items()}
+        return loaded | {name: values[self._partner] for name, values in added.items()}
 
 
 def _partner_rows(main: SourceTable, other: SourceTable, key: str) -> Indices:

@@ -95,12 +95,12 @@ def _samples(file: IO[bytes], path: str) -> Iterator[_LmEvalSample]:
     for number, line in enumerate(file, start=1):
         if not line.strip():
             continue
-        place = f"{path}: line {number}"
-        members = _files.decode(line.removeprefix(b"\xef\xbb\xbf"), dict[str, msgspec.Raw], place)
+        location = f"{path}: line {number}"
+        members = _files.decode(line.removeprefix(b"\xef\xbb\xbf"), dict[str, msgspec.Raw], location)
         missing = KEYS - members.keys()
         if missing:
-            raise FormatError(f"{place} is no sample: it lacks {', '.join(sorted(missing))}")
-        yield _LmEvalSample(members, place)
+            raise FormatError(f"{location} is no sample: it lacks {', '.join(sorted(missing))}")
+        yield _LmEvalSample(members, location)
 
 
 def _row(sample: _LmEvalSample, scorer: str | None, cluster: str | None, ruling: Ruling) -> LogRow:
@@ -152,10 +152,10 @@ def _judge_choices(
     return (row.answer, wordings[best]) if wordings else (row.answer,)
 
 
-def _choice_signals(likelihoods: list[float], best: int, place: str) -> dict[str, float | None]:
+def _choice_signals(likelihoods: list[float], best: int, location: str) -> dict[str, float | None]:
     peak = likelihoods[best]
     if not math.isfinite(peak):
-        raise DataError(f"{place}: the log-likelihood of the best choice is {peak}; it must be finite")
+        raise DataError(f"{location}: the log-likelihood of the best choice is {peak}; it must be finite")
     shares = [math.exp(value - peak) for value in likelihoods]
     total = sum(shares)
     ranked = sorted((share / total for share in shares), reverse=True)
@@ -164,7 +164,7 @@ def _choice_signals(likelihoods: list[float], best: int, place: str) -> dict[str
     return {
         "confidence": ranked[0],
         "choice_margin": ranked[0] - ranked[1],
-        **_log_items.token_log_signals([token], place),
+        **_log_items.token_log_signals([token], location),
     }
 
 

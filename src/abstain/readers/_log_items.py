@@ -62,11 +62,11 @@ def apply_rule(ruling: Ruling, row: LogRow, texts: Iterable[str | None]) -> None
         row.outcome = Outcome.ABSTAINED
 
 
-def token_log_signals(tokens: Sequence[Mapping[str, Any]], place: str) -> dict[str, float | None]:
+def token_log_signals(tokens: Sequence[Mapping[str, Any]], location: str) -> dict[str, float | None]:
     """Return the token signals of an answer: all three if there are top log-probabilities, otherwise the first."""
     if not tokens:
         return {}
-    with at(place):
+    with at(location):
         if all(token.get("top_logprobs") for token in tokens):
             return asdict(token_signals(tokens))
         own = [{"logprob": token.get("logprob"), "top_logprobs": [token]} for token in tokens]
@@ -155,13 +155,15 @@ def _shorten(text: str | None) -> str | None:
 
 def _name_column(values: Sequence[int | str], what: str) -> NDArray[Any]:
     """Return ids as a column: whole numbers if all of them are, otherwise text."""
-    whole = all(isinstance(value, int) for value in values)
-    return identifiers(values if whole else [str(value) for value in values], what)
+    are_whole = all(isinstance(value, int) for value in values)
+    return identifiers(values if are_whole else [str(value) for value in values], what)
 
 
-def keep_scalars(record: Mapping[str, msgspec.Raw], place: str) -> dict[str, Any]:
+def keep_scalars(record: Mapping[str, msgspec.Raw], location: str) -> dict[str, Any]:
     """Return the numbers, booleans and texts of a record, long texts by their beginning."""
-    values = {key: scalar(value, f"{place}, {key}") for key, value in record.items() if not is_nested(value)}
+    values = {
+        key: scalar(value, f"{location}, {key}") for key, value in record.items() if not is_nested(value)
+    }
     return {key: _shorten(value) if isinstance(value, str) else value for key, value in values.items()}
 
 
@@ -170,29 +172,29 @@ def is_nested(value: msgspec.Raw) -> bool:
     return bytes(memoryview(value)[:1]) in (b"{", b"[")
 
 
-def scalar_or_none(value: msgspec.Raw, place: object) -> bool | float | str | None:
+def scalar_or_none(value: msgspec.Raw, location: object) -> bool | float | str | None:
     """Return the number, text or boolean of JSON text, or None for null, a list or an object."""
-    return None if is_nested(value) else scalar(value, place)
+    return None if is_nested(value) else scalar(value, location)
 
 
-def scalar(value: msgspec.Raw | bytes, place: object) -> bool | float | str | None:
+def scalar(value: msgspec.Raw | bytes, location: object) -> bool | float | str | None:
     """Return the number, text, boolean or null of JSON text."""
-    decoded = _files.decode(value, bool | int | float | str | None, place)  # type: ignore[arg-type]
+    decoded = _files.decode(value, bool | int | float | str | None, location)  # type: ignore[arg-type]
     if type(decoded) is int and not math.isfinite(as_number(decoded) or 0.0):
-        raise FormatError(f"{place}: it is too large for a number")
+        raise FormatError(f"{location}: it is too large for a number")
     return decoded
 
 
-def named_cluster(record: Mapping[str, msgspec.Raw], key: str, place: str, what: str) -> int | str:
+def named_cluster(record: Mapping[str, msgspec.Raw], key: str, location: str, what: str) -> int | str:
     """Return the cluster id that a record holds under `key`; the error for a missing key lists the others."""
     if key not in record:
         hint = _validate.suggestion(key, record)
         raise ArgumentError(
-            f"{place}: has no {key!r} in its {what}{hint}; it has: {', '.join(record) or 'none'}"
+            f"{location}: has no {key!r} in its {what}{hint}; it has: {', '.join(record) or 'none'}"
         )
-    value = scalar_or_none(record[key], place)
+    value = scalar_or_none(record[key], location)
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise DataError(f"{place}: {key!r} must be text or a whole number to be a cluster")
+        raise DataError(f"{location}: {key!r} must be text or a whole number to be a cluster")
     return value
 
 

@@ -311,17 +311,17 @@ def check_not_read(reading: Mapping[str, Any], name: str) -> None:
             )
 
 
-def check_arguments(given: Mapping[str, Any], function: Callable[..., Any]) -> None:
+def check_arguments(arguments: Mapping[str, Any], function: Callable[..., Any]) -> None:
     """Raise unless all arguments are those of `read` or of `function`, and those that name a column are text."""
-    known = [
+    names = [
         name
         for each in dict.fromkeys((read, function))
         for name, parameter in inspect.signature(each).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
-    for name, value in given.items():
-        if name not in known:
-            raise _validate.unknown_argument(function.__name__, name, known)
+    for name, value in arguments.items():
+        if name not in names:
+            raise _validate.unknown_argument(function.__name__, name, names)
         if name in _COLUMN_ARGUMENTS and value is not None and not isinstance(value, str):
             column = getattr(value, "name", None)
             example = column if isinstance(column, str) else "label"
@@ -361,10 +361,10 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
     for part in parts:
         path = Path("/dev/stdin" if str(part) == "-" else part)
         if any(letter in str(part) for letter in _PATTERN) and not _files.SourceFile(path).exists():
-            found = sorted(glob.glob(str(part), recursive=True))  # noqa: PTH207  (patterns may be absolute)
-            if not found:
+            matches = sorted(glob.glob(str(part), recursive=True))  # noqa: PTH207  (patterns may be absolute)
+            if not matches:
                 raise ArgumentError(f"{part}: no file fits this pattern")
-            paths += [Path(name) for name in found if Path(name).is_file()]
+            paths += [Path(name) for name in matches if Path(name).is_file()]
         else:
             paths += _files_in(path) if os.path.isdir(path) else [path]  # noqa: PTH112  (no name is too long for it)
     if not paths:
@@ -384,13 +384,15 @@ def _files_in(folder: Path) -> list[Path]:
     """Return the logs or tables of a folder, which are of one kind."""
     names = [name for name in sorted(_neighbours(folder / "any")) if not name.startswith(".")]
     kinds = {kind: [name for name in names if name.endswith(kind)] for kind in _IN_FOLDERS}
-    found = {kind: inside for kind, inside in kinds.items() if inside}
-    if len(found) != 1:
-        held = ", ".join(f"{len(inside):,} {kind}" for kind, inside in found.items()) or "no log and no table"
+    present = {kind: inside for kind, inside in kinds.items() if inside}
+    if len(present) != 1:
+        held = (
+            ", ".join(f"{len(inside):,} {kind}" for kind, inside in present.items()) or "no log and no table"
+        )
         raise ArgumentError(
             f"{folder}: a folder with {held}; name files, or a pattern such as '{folder}/*.eval'"
         )
-    return [folder / name for name in next(iter(found.values()))]
+    return [folder / name for name in next(iter(present.values()))]
 
 
 def _neighbours(path: Path) -> list[str]:

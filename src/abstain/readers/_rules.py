@@ -164,9 +164,9 @@ class Ruling:
         """True if the rule finds an abstention; see `AbstentionRule.determine`. `rows` is how many rows gave it."""
         if self.rule is None:
             return False
-        found = self.rule.determine(*answers, right=right)
-        self.counts[found.value] += rows
-        return found is Determination.ABSTAINED
+        outcomes = self.rule.determine(*answers, right=right)
+        self.counts[outcomes.value] += rows
+        return outcomes is Determination.ABSTAINED
 
     def provenance(self, name: str = "abstention_rule") -> dict[str, Any]:
         """Return what the items' provenance says of the rule."""
@@ -197,11 +197,11 @@ def looks_like_refusals(answers: Sequence[tuple[str, bool]]) -> dict[str, Any]:
     phrases: dict[str, None] = {}
     for part in (answers[:_FIRST], answers):
         looked_at = Counter(text for text, right in part if not right)
-        found = {text: _refusal_in(text) for text in looked_at}
-        count = sum(looked_at[text] for text, phrase in found.items() if phrase)
+        refusals = {text: _refusal_in(text) for text in looked_at}
+        count = sum(looked_at[text] for text, phrase in refusals.items() if phrase)
         if count < max(_FEWEST, _SHARE * len(part)):
             return {}
-        phrases = dict.fromkeys(phrase for phrase in REFUSALS if phrase in found.values())
+        phrases = dict.fromkeys(phrase for phrase in REFUSALS if phrase in refusals.values())
     return {"refusals": {"count": count, "answers": len(answers), "phrases": tuple(phrases)}}
 
 

@@ -167,13 +167,13 @@ def _choose(experiments: list[_Experiment], mode: str | None, path: str) -> _Exp
     if not experiments:
         raise FormatError(f"{path}: the run file has no experiments")
     modes = [experiment.mode for experiment in experiments]
-    listed = ", ".join(found or "(unnamed)" for found in modes)
+    listed = ", ".join(name or "(unnamed)" for name in modes)
     if mode is None:
         if len(experiments) > 1:
             raise ArgumentError(f"{path}: holds {len(experiments)} experiments; choose a mode: {listed}")
         return experiments[0]
     if mode not in modes:
-        hint = _validate.suggestion(mode, [found for found in modes if found])
+        hint = _validate.suggestion(mode, [name for name in modes if name])
         raise ArgumentError(f"{path}: has no mode {mode!r}{hint}; modes here: {listed}")
     if modes.count(mode) > 1:
         raise FormatError(
@@ -230,9 +230,9 @@ def _participant_rows(
     signals = _signals(record, items, path)
     rows = []
     for item in items:
-        place = f"{path}: participant {identifier}, item {item}"
-        truth = _score(truths[item], "ground truth", scale, place)
-        prediction = _score(predictions[item], "prediction", scale, place)
+        location = f"{path}: participant {identifier}, item {item}"
+        truth = _score(truths[item], "ground truth", scale, location)
+        prediction = _score(predictions[item], "prediction", scale, location)
         outcome = Outcome.ABSTAINED if np.isnan(prediction) else Outcome.ANSWERED
         if np.isnan(truth):
             outcome = Outcome.UNSCORED
@@ -267,28 +267,28 @@ def _map(record: _Participant, key: str, path: str) -> Mapping[str, Any]:
 
 
 def _complete(record: _Participant, key: str, items: Mapping[str, None], path: str) -> Mapping[str, Any]:
-    found = _map(record, key, path)
+    members = _map(record, key, path)
     for problem, names in (
-        ("lacks", [item for item in items if item not in found]),
-        ("has, unlike most participants,", [item for item in found if item not in items]),
+        ("lacks", [item for item in items if item not in members]),
+        ("has, unlike most participants,", [item for item in members if item not in items]),
     ):
         if names:
             raise DataError(
                 f"{path}: participant {record.participant_id}: {key} {problem} {', '.join(names)}; "
                 "all participants must carry the same items"
             )
-    return found
+    return members
 
 
-def _score(value: object, what: str, scale: tuple[float, float], place: str) -> float:
+def _score(value: object, what: str, scale: tuple[float, float], location: str) -> float:
     if value is None:
         return float("nan")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise FormatError(f"{place}: the {what} must be a number or null, got {type(value).__name__}")
+        raise FormatError(f"{location}: the {what} must be a number or null, got {type(value).__name__}")
     low, high = scale
     if not low <= value <= high:
         raise DataError(
-            f"{place}: the {what} is {value:g}, outside the scale of {low:g} to {high:g}; "
+            f"{location}: the {what} is {value:g}, outside the scale of {low:g} to {high:g}; "
             "declare another scale if the instrument has one"
         )
     return float(value)
@@ -318,10 +318,10 @@ def _is_numeric(key: str, values: list[Any]) -> bool:
 
     Text, lists, and booleans only (unless the format defines the key as a number) are metadata.
     """
-    known = [value for value in values if value is not None]
-    if not all(isinstance(value, (int, float)) for value in known):
+    stated = [value for value in values if value is not None]
+    if not all(isinstance(value, (int, float)) for value in stated):
         return False
-    return key in _NUMBERS or not known or not all(isinstance(value, bool) for value in known)
+    return key in _NUMBERS or not stated or not all(isinstance(value, bool) for value in stated)
 
 
 def _exported_items(records: Sequence[_Participant], extension: _Extension, path: str) -> Items:

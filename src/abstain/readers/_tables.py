@@ -88,8 +88,8 @@ class SourceTable(ABC):
     def repeats(self, name: str) -> bool:
         """True where a column has several values, and some of them more than once."""
         values = self.load([name])[name]
-        known = values[~labels.missing(values)].tolist()
-        return 1 < len(set(known)) < len(known)
+        stated = values[~labels.missing(values)].tolist()
+        return 1 < len(set(stated)) < len(stated)
 
     def numbers(self, name: str, *, gaps: bool = False) -> NDArray[np.float64]:
         """Return a column of numbers; infinities are numbers, and NaN where `gaps` allows something to be missing."""

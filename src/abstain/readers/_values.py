@@ -101,10 +101,10 @@ class Problems:
             rows, count = np.flatnonzero(wrong), int(wrong.sum())
         else:
             count = int(self.counts[wrong].sum())
-            found = None if self.first_rows is None else self.first_rows(wrong)
-            if found is None:
+            first = None if self.first_rows is None else self.first_rows(wrong)
+            if first is None:
                 return f"in {count:,} row{'' if count == 1 else 's'}"
-            rows = found
+            rows = first
         listed = row_name(*rows[: most or SHOWN_ROWS].tolist())
         return f"at {listed}" if most or count <= SHOWN_ROWS else f"at {listed} ... ({count:,} such rows)"
 
@@ -122,14 +122,14 @@ def typed(values: NDArray[Any]) -> NDArray[Any]:
     spelled = _spelled(texts) if texts and all(isinstance(text, str) for text in texts) else None
     if spelled is None:
         return values
-    found = np.full(len(values), None, dtype=object)
-    found[~gaps] = spelled
+    cells = np.full(len(values), None, dtype=object)
+    cells[~gaps] = spelled
     complete = not gaps.any()
     if isinstance(spelled[0], bool):
-        return found.astype(np.bool_) if complete else found
+        return cells.astype(np.bool_) if complete else cells
     if isinstance(spelled[0], int) and complete and max(map(abs, spelled)) < 1 << 63:
-        return found.astype(np.int64)
-    return labels.exact(found)
+        return cells.astype(np.int64)
+    return labels.exact(cells)
 
 
 def _spelled(texts: list[str]) -> list[Any] | None:
@@ -224,14 +224,17 @@ def as_labels(values: NDArray[Any]) -> NDArray[Any]:
     >>> as_labels(np.array(["true", "false"], dtype=object)), as_labels(np.array([2**60 + 1])).tolist()
     (array([1., 0.]), [1152921504606846977])
     """
-    found = typed(values)
-    if found.dtype.kind == "O":
-        found = _validate.objects(
-            [None if gap else value for value, gap in zip(found, blank(found), strict=True)]
+    values_as_labels = typed(values)
+    if values_as_labels.dtype.kind == "O":
+        values_as_labels = _validate.objects(
+            [
+                None if gap else value
+                for value, gap in zip(values_as_labels, blank(values_as_labels), strict=True)
+            ]
         )
-        if any(isinstance(value, str) for value in found.tolist()):
-            return found
-    return labels.exact(found)
+        if any(isinstance(value, str) for value in values_as_labels.tolist()):
+            return values_as_labels
+    return labels.exact(values_as_labels)
 
 
 def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any]:
@@ -269,7 +272,7 @@ def as_lists(values: NDArray[Any], name: str, problems: Problems, *, needed: Mas
     Nothing in a row is the empty list, but for rows that are `needed` to say something.
     """
     _complete(blank(values) & needed, name, problems)
-    found = []
+    lists = []
     for row, value in enumerate(values.tolist()):
         parts = _parts(value, name, row, problems)
         if any(isinstance(part, (list, dict)) or part is None for part in parts):
@@ -277,8 +280,8 @@ def as_lists(values: NDArray[Any], name: str, problems: Problems, *, needed: Mas
                 f"the column {name!r} must hold lists of labels, got a nested one at {row_name(row)}"
             )
             parts = []
-        found.append([text_of(part) for part in parts])
-    return found
+        lists.append([text_of(part) for part in parts])
+    return lists
 
 
 def blank(values: NDArray[Any]) -> Mask:

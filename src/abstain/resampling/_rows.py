@@ -146,5 +146,5 @@ class CountedRows:
         return members
 
 
-def _column(place: int, kind: np.dtype[Any]) -> _ColumnStruct:
-    return _ColumnStruct(place, kind.itemsize, int(kind.kind == "i"))
+def _column(address: int, kind: np.dtype[Any]) -> _ColumnStruct:
+    return _ColumnStruct(address, kind.itemsize, int(kind.kind == "i"))
