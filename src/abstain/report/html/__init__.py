@@ -184,11 +184,11 @@ class _Page:
 
 def _answers_page(result: Result, progress: Callable[[int], None] | None, risk: float | str | None) -> _Page:
     """Return the parts of the page about answers and abstentions."""
-    sides = _panels.sides_of(result, progress)
     settings, systems = result.settings, result.systems
     policies = {}
     if risk is not None:
         policies = {name: system.policy(risk, sure=settings.level) for name, system in systems.items()}
+    sides = _panels.sides_of(result, progress)
     verdict = _sentences.guarantee_sentences(policies)
     if len(systems) == 1:
         verdict += _sentences.system_verdict(result.only, sides[0].profile)
