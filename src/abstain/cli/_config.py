@@ -220,7 +220,7 @@ def _parse_settings(path: Path, content: Any, name: str) -> ConfigValues:
                 raise ArgumentError(
                     f"gates must be a list of text with at least one entry, got {_describe(gates)}"
                 )
-            options["fail_if"] = [_check_text(gate, f"gates[{place}]") for place, gate in enumerate(gates)]
+            options["fail_if"] = [_check_text(gate, f"gates[{number}]") for number, gate in enumerate(gates)]
         return ConfigValues(
             path, options, {key: _check_text(value, f"names.{key}") for key, value in names.items()}
         )

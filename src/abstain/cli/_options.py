@@ -418,21 +418,21 @@ def _typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return [one.replace(annotation=hints.get(one.name, one.annotation)) for one in parameters]
 
 
-def listed(given: Sequence[str] | None) -> list[str]:
+def listed(names: Sequence[str] | None) -> list[str]:
     """Return names that were separated by commas, or given one by one."""
-    return [name.strip() for part in given or () for name in part.split(",")]
+    return [name.strip() for part in names or () for name in part.split(",")]
 
 
-def one_each(given: Sequence[str], count: int, flag: str) -> list[str | None]:
+def one_each(values: Sequence[str], count: int, flag: str) -> list[str | None]:
     """Return what was given for each of the inputs: one for all of them, or one per input."""
-    if len(given) <= 1:
-        return [given[0] if given else None] * count
-    if len(given) != count:
+    if len(values) <= 1:
+        return [values[0] if values else None] * count
+    if len(values) != count:
         inputs = f"{count} input{'' if count == 1 else 's'}"
         raise ArgumentError(
-            f"{flag} was given {len(given)} times for {inputs}; give it once, or once per input"
+            f"{flag} was given {len(values)} times for {inputs}; give it once, or once per input"
         )
-    return list(given)
+    return list(values)
 
 
 def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]:

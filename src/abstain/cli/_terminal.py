@@ -39,12 +39,12 @@ def say_json(content: str) -> None:
     say(printable_json(content), end="")
 
 
-def show(summary: Callable[..., Any], *told: Any) -> None:
+def show(summary: Callable[..., Any], *arguments: Any) -> None:
     """Print a summary at the width of the screen."""
     from abstain.report.console import console_for  # noqa: PLC0415
 
     screen = console_for()
-    screen.print(summary(*told, width=screen.width))
+    screen.print(summary(*arguments, width=screen.width))
 
 
 @contextlib.contextmanager
@@ -66,10 +66,10 @@ def progress_bar(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console_for(stderr=True), transient=True)
     task = bar.add_task(what, total=total)
-    began, told = time.monotonic(), not shorter
+    began, hinted = time.monotonic(), not shorter
 
     def advance(steps: int) -> None:
-        nonlocal told
+        nonlocal hinted
         bar.advance(task, steps)
         passed = time.monotonic() - began
         if not bar.live.is_started and passed > _PATIENCE_SECONDS:
@@ -77,8 +77,8 @@ def progress_bar(
                 other.stop()
             _shown_bars[:] = [bar]
             bar.start()
-        if not told and passed > _LONG_SECONDS and not bar.finished:
-            told = True
+        if not hinted and passed > _LONG_SECONDS and not bar.finished:
+            hinted = True
             bar.console.print(f"{what} takes more than a minute; {shorter} would shorten it", highlight=False)
 
     try:

@@ -46,53 +46,55 @@ def check_command(
 
     formats = choose_formats(table_format, None, as_json=as_json)
     with reading_bar(wanted=not as_json):
-        found = check(inputs, mode=mode, confidence=confidence, **engine.options, **reading.options)
+        checked = check(inputs, mode=mode, confidence=confidence, **engine.options, **reading.options)
     if as_json:
-        say_json(json.dumps(_document(found), indent=2) + "\n")
+        say_json(json.dumps(_document(checked), indent=2) + "\n")
     else:
         from abstain.evaluation import NEVER_EQUAL, refusal_hint, scale_hint  # noqa: PLC0415
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 
         notes = [
             line
-            for line in announcements(found.items.provenance, metadata=found.items.metadata)
+            for line in announcements(checked.items.provenance, metadata=checked.items.metadata)
             if "guessed" not in line
         ]
-        for name, items in found.systems.items():
-            place = f"{found.source}, {name}" if name else found.source
-            told = (scale_hint(items), NEVER_EQUAL if items.never_equal else "", refusal_hint(items))
-            notes += [f"{place}: {sentence}" for sentence in told if sentence]
-        print_tables(formats.printed, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
-    if found.problems:
+        for name, items in checked.systems.items():
+            source = f"{checked.source}, {name}" if name else checked.source
+            hints = (scale_hint(items), NEVER_EQUAL if items.never_equal else "", refusal_hint(items))
+            notes += [f"{source}: {sentence}" for sentence in hints if sentence]
+        print_tables(
+            formats.printed, lambda: [check_table(checked)], lambda: show(check_summary, checked, notes)
+        )
+    if checked.problems:
         raise typer.Exit(PROBLEMS)
 
 
-def _document(found: SourceCheck) -> dict[str, Any]:
+def _document(checked: SourceCheck) -> dict[str, Any]:
     from abstain.report.tables import finite  # noqa: PLC0415
 
     outcomes = ("answered", "abstained", "failed", "unscored")
     return {
-        "source": found.source,
-        "format": found.format,
+        "source": checked.source,
+        "format": checked.format,
         "systems": {
             name: {outcome: getattr(items.counts, outcome) for outcome in outcomes}
-            for name, items in found.systems.items()
+            for name, items in checked.systems.items()
             if name
         },
-        "columns": dict(found.columns),
-        "guessed": list(found.guessed),
-        "outcomes": {outcome: getattr(found.counts, outcome) for outcome in outcomes},
-        "clusters": asdict(found.clusters),
+        "columns": dict(checked.columns),
+        "guessed": list(checked.guessed),
+        "outcomes": {outcome: getattr(checked.counts, outcome) for outcome in outcomes},
+        "clusters": asdict(checked.clusters),
         "signals": {
             name: {field: finite(value) for field, value in asdict(signal).items()}
-            for name, signal in found.signals.items()
+            for name, signal in checked.signals.items()
         },
-        "metadata": list(found.metadata),
-        "confidences": {name: asdict(state) for name, state in found.confidences.items()},
-        "metrics": {name: asdict(state) for name, state in found.metrics.items()},
-        "defaults": dict(found.defaults),
-        "abstention_rule": found.items.provenance.get("abstention_rule"),
-        "problems": list(found.problems),
+        "metadata": list(checked.metadata),
+        "confidences": {name: asdict(state) for name, state in checked.confidences.items()},
+        "metrics": {name: asdict(state) for name, state in checked.metrics.items()},
+        "defaults": dict(checked.defaults),
+        "abstention_rule": checked.items.provenance.get("abstention_rule"),
+        "problems": list(checked.problems),
     }
 
 

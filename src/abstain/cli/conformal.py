@@ -273,9 +273,9 @@ def _from_members(
     import numpy as np  # noqa: PLC0415
 
     member = np.column_stack([source.flags(name) for name in names])[:, :, None]
-    given = source.labels(truth)
-    by_number = given.dtype.kind == "i" and not {str(label) for label in given} <= set(names)
-    return given if by_number else _indices(source, truth, given, names), member
+    true_labels = source.labels(truth)
+    by_number = true_labels.dtype.kind == "i" and not {str(label) for label in true_labels} <= set(names)
+    return true_labels if by_number else _indices(source, truth, true_labels, names), member
 
 
 def _from_lists(
@@ -285,28 +285,30 @@ def _from_lists(
 
     from abstain.labels import class_names, members  # noqa: PLC0415
 
-    given = source.labels(truth)
+    true_labels = source.labels(truth)
     lists = {name: source.lists(name) for name in sets}
-    occurring = [*given.tolist(), *(label for rows in lists.values() for row in rows for label in row)]
+    occurring = [*true_labels.tolist(), *(label for rows in lists.values() for row in rows for label in row)]
     names = list(class_names(occurring) if classes is None else class_names(classes.split(",")))
     member = [
         members(rows, names, name=f"{source.label}: the column {name!r}") for name, rows in lists.items()
     ]
-    return names, _indices(source, truth, given, names), np.stack(member, axis=2)
+    return names, _indices(source, truth, true_labels, names), np.stack(member, axis=2)
 
 
-def _indices(source: SourceTable, truth: str, given: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
+def _indices(
+    source: SourceTable, truth: str, true_labels: NDArray[Any], names: list[str]
+) -> NDArray[np.intp]:
     import numpy as np  # noqa: PLC0415
 
     from abstain.labels import class_index, column  # noqa: PLC0415
 
-    found = class_index(column(given, truth), names)
-    if (found < 0).any():
-        row = int(np.argmax(found < 0))
+    indices = class_index(column(true_labels, truth), names)
+    if (indices < 0).any():
+        row = int(np.argmax(indices < 0))
         raise DataError(
             f"{source.label}: the column {truth!r} has a label that is no class at {row_name(row)}"
         )
-    return found
+    return indices
 
 
 COMMANDS: opt.Commands = {

@@ -106,21 +106,21 @@ def _trained(run: Path) -> tuple[bytes, dict[str, Items]]:
 
     content = msgspec.json.format(msgspec.json.encode(demo_run()), indent=1) + b"\n"
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / run.name
-        place.write_bytes(content)
+        path = Path(folder) / run.name
+        path.write_bytes(content)
         systems = {
-            mode: read(place, mode=mode).with_provenance(path=str(run)) for mode in (CAREFUL, OVERCONFIDENT)
+            mode: read(path, mode=mode).with_provenance(path=str(run)) for mode in (CAREFUL, OVERCONFIDENT)
         }
     return content, systems
 
 
-def _page(compared: Result, place: Path, run: Path) -> str:
+def _page(compared: Result, report: Path, run: Path) -> str:
     from abstain.cli._publishing import command_line  # noqa: PLC0415
     from abstain.readers.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
     from abstain.report.html import report_html  # noqa: PLC0415
 
     inputs = [part for mode in (CAREFUL, OVERCONFIDENT) for part in ("--input", str(run), "--mode", mode)]
-    again = ["report", *inputs, "--confidence", "probability", "--loss", "zero_one", "-o", str(place)]
+    again = ["report", *inputs, "--confidence", "probability", "--loss", "zero_one", "-o", str(report)]
     return report_html(
         compared,
         title="Two classifiers that may decline to answer: careful against over-confident",

@@ -91,7 +91,7 @@ def gate_command(
     _check_printing(table_format, as_json=as_json, quiet=quiet, github=github)
     form = format_of(table_format, output)
     listed_in = [Path(text[1:]) for text in fail_if or [] if text.startswith("@")]
-    conditions = [parse_condition(text) for given in fail_if or [] for text in _sentences(given)]
+    conditions = [parse_condition(text) for argument in fail_if or [] for text in _sentences(argument)]
     if not conditions and policy is None:
         raise ArgumentError("a gate needs a condition (--fail-if) or a policy (--policy)")
     if inconclusive is not None:
@@ -134,7 +134,9 @@ def gate_command(
         say(text, end="")
     if github:
         say(gate_annotations(result), end="")
-    write_files({path: encode_text(told) for path, told in texts.items() if path is not None}, inputs=files)
+    write_files(
+        {path: encode_text(content) for path, content in texts.items() if path is not None}, inputs=files
+    )
     if job_summary:
         # Other steps append to this file, too.
         with Path(job_summary).open("a", encoding="utf-8", errors="replace") as file:
@@ -164,13 +166,13 @@ def _promised(path: Path, confidence: str | None) -> Policy:
     return policy
 
 
-def _sentences(given: str) -> list[str]:
+def _sentences(argument: str) -> list[str]:
     """The conditions that a flag names: itself, or the lines of a file but for empty ones and remarks."""
-    if not given.startswith("@"):
-        return [given]
+    if not argument.startswith("@"):
+        return [argument]
     from abstain import _files  # noqa: PLC0415
 
-    path = given[1:]
+    path = argument[1:]
     try:
         lines = _files.read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:

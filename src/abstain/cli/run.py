@@ -132,10 +132,10 @@ class ModelOptions(opt.OptionGroup):
     def arguments(self) -> dict[str, Any]:
         """The further arguments of the provider."""
         arguments: dict[str, Any] = {}
-        for given in self.model_args or []:
-            key, sign, value = given.partition("=")
+        for argument in self.model_args or []:
+            key, sign, value = argument.partition("=")
             if not sign or not key:
-                raise ArgumentError(f"--model-arg must have the form KEY=VALUE, got {given!r}")
+                raise ArgumentError(f"--model-arg must have the form KEY=VALUE, got {argument!r}")
             arguments[key] = value
         return arguments
 
@@ -169,13 +169,13 @@ def run_command(
     if resume and output is None:
         raise ArgumentError("--resume goes on with a run by its run file; name it with --output")
     check_json_ending(output, "a run file")
-    place = output or new_name(source.stem, "-run.json")
+    run_file = output or new_name(source.stem, "-run.json")
     inputs = [source, *filter(None, [examples]), *questions.files]
-    check_outputs(place, inputs=inputs)
+    check_outputs(run_file, inputs=inputs)
     plan = RunPlan(
         source=str(source),
         model=model,
-        log_dir=log_dir or place.with_name(f"{place.stem}-logs"),
+        log_dir=log_dir or run_file.with_name(f"{run_file.stem}-logs"),
         signals=SignalPlan.parse(signals).sampled(consistency_samples, consistency_temperature),
         modes=tuple(modes or ["zero_shot"]),
         examples=None if examples is None else str(examples),
@@ -192,9 +192,9 @@ def run_command(
         _show_plan(prepared)
         return
     _check_inspect()
-    _ask(prepared, place, inputs, quiet=quiet)
+    _ask(prepared, run_file, inputs, quiet=quiet)
     if compute_aurc:
-        _judge(place, plan, quiet=quiet)
+        _judge(run_file, plan, quiet=quiet)
 
 
 def _check_inspect() -> None:
@@ -217,7 +217,7 @@ def _show_plan(prepared: Prepared) -> None:
         say(line)
 
 
-def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) -> None:
+def _ask(prepared: Prepared, run_file: Path, inputs: list[Path], *, quiet: bool) -> None:
     from abstain.runs import execute, run_content  # noqa: PLC0415
 
     plan = prepared.plan
@@ -233,20 +233,20 @@ def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) ->
     if not quiet:
         for line in (line for log in logs for line in log.lines):
             say(line)
-    write_files({place: content}, inputs=inputs)
-    say(place if quiet else f"run file: {place}")
+    write_files({run_file: content}, inputs=inputs)
+    say(run_file if quiet else f"run file: {run_file}")
 
 
-def _judge(place: Path, plan: RunPlan, *, quiet: bool) -> None:
+def _judge(run_file: Path, plan: RunPlan, *, quiet: bool) -> None:
     """Judge the run file, one system per mode, as `abstain evaluate` and `abstain compare` do."""
     from abstain.report.views import summary  # noqa: PLC0415
     from abstain.runs import confidences_of  # noqa: PLC0415
 
-    served, unserved = confidences_of(place, plan)
+    served, unserved = confidences_of(run_file, plan)
     for name, reason in unserved.items():
         say(f"not judged by {name}: {reason}", error=True)
     result = evaluate_inputs(
-        opt.Inputs(inputs=[place] * len(plan.modes), modes=list(plan.modes)),
+        opt.Inputs(inputs=[run_file] * len(plan.modes), modes=list(plan.modes)),
         opt.MetricOptions(confidence=served or None),
         opt.ReadOptions(),
         opt.MatchOptions(),

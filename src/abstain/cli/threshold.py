@@ -136,17 +136,17 @@ def threshold_command(
     with at(source):
         part, rest = split_by_cluster(items) if split else (items, None)
         policy = choose_threshold(part, confidence=confidence, calibration=calibration, loss=loss, **options)
-        found = None
+        policy_check = None
         if rest is not None and policy.promises:
-            found = policy.check(rest, calibration=calibration, level=level)
+            policy_check = policy.check(rest, calibration=calibration, level=level)
     if as_json:
-        say_json(_document(policy, found))
+        say_json(_document(policy, policy_check))
     else:
         _tell(policy.lines, policy.warnings)
-        if found is not None:
+        if policy_check is not None:
             say()
-            say(f"On the other {found.clusters:,} {found.cluster_noun}s, which did not choose:")
-            _tell(found.lines, found.warnings)
+            say(f"On the other {policy_check.clusters:,} {policy_check.cluster_noun}s, which did not choose:")
+            _tell(policy_check.lines, policy_check.warnings)
     write_files({} if output is None else {output: policy.to_json()}, inputs=files)
     if output is not None and not as_json:
         say(f"policy: {output}")
@@ -168,12 +168,12 @@ def _check(
     policy = read_policy_argument(source, new, swapped)
     items = load(new, signals=policy.confidence.name, all_columns=policy.by is not None)
     with at(new):
-        found = policy.check(items, confidence=confidence, calibration=calibration, level=level)
+        policy_check = policy.check(items, confidence=confidence, calibration=calibration, level=level)
     if as_json:
-        say_json(json.dumps(_checked(found), indent=2) + "\n")
+        say_json(json.dumps(_checked(policy_check), indent=2) + "\n")
     else:
-        _tell(found.lines, found.warnings)
-    raise typer.Exit(found.exit_code)
+        _tell(policy_check.lines, policy_check.warnings)
+    raise typer.Exit(policy_check.exit_code)
 
 
 def _tell(lines: Sequence[str], warnings: Sequence[ResultWarning]) -> None:
@@ -183,38 +183,40 @@ def _tell(lines: Sequence[str], warnings: Sequence[ResultWarning]) -> None:
         say(f"warning: {warning}", error=True)
 
 
-def _document(policy: Policy, found: PolicyCheck | None) -> str:
-    if found is None:
+def _document(policy: Policy, policy_check: PolicyCheck | None) -> str:
+    if policy_check is None:
         return policy.to_json().decode()
-    return json.dumps({"policy": json.loads(policy.to_json()), "check": _checked(found)}, indent=2) + "\n"
+    return (
+        json.dumps({"policy": json.loads(policy.to_json()), "check": _checked(policy_check)}, indent=2) + "\n"
+    )
 
 
-def _checked(found: PolicyCheck) -> dict[str, Any]:
+def _checked(policy_check: PolicyCheck) -> dict[str, Any]:
     from abstain.report.tables import finite  # noqa: PLC0415
 
-    told = {
+    document = {
         name: {
             "value": finite(estimate.value),
             "low": finite(estimate.low),
             "high": finite(estimate.high),
             "level": estimate.level,
         }
-        for name, estimate in (("risk", found.risk), ("coverage", found.coverage))
+        for name, estimate in (("risk", policy_check.risk), ("coverage", policy_check.coverage))
     }
     return {
-        "verdict": found.verdict,
-        **told,
-        "promised": found.policy.risk,
-        "items": found.items,
-        "answered": found.answered,
-        "wrong": found.wrong,
-        "clusters": found.clusters,
-        "reason": found.reason,
+        "verdict": policy_check.verdict,
+        **document,
+        "promised": policy_check.policy.risk,
+        "items": policy_check.items,
+        "answered": policy_check.answered,
+        "wrong": policy_check.wrong,
+        "clusters": policy_check.clusters,
+        "reason": policy_check.reason,
         "groups": [
             {"group": each.group, "verdict": each.verdict, "risk": finite(each.risk.value)}
-            for each in found.groups
+            for each in policy_check.groups
         ],
-        "warnings": [{"code": each.code, "message": each.message} for each in found.warnings],
+        "warnings": [{"code": each.code, "message": each.message} for each in policy_check.warnings],
     }
 
 

@@ -199,8 +199,8 @@ def _summary_metrics(result: Result) -> list[str]:
     """Return the metrics of a comparison's summary, in order."""
     named = requested_metrics(result.first)
     headline = [] if result.first.metrics is not None and not result.first.variants else _HEADLINE
-    known = {key.metric for key in result.first.estimates}
-    return [name for name in dict.fromkeys((*headline, *named)) if name in known]
+    metrics = {key.metric for key in result.first.estimates}
+    return [name for name in dict.fromkeys((*headline, *named)) if name in metrics]
 
 
 def requested_metrics(system: SystemResult) -> list[str]:

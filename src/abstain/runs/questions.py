@@ -389,7 +389,7 @@ def _unique_ids(table: SourceTable, names: Sequence[Any], clusters: Sequence[Any
 
 
 def _checked_truth(
-    value: str | None, choices: Sequence[str] | None, scale: tuple[float, float] | None, place: str
+    value: str | None, choices: Sequence[str] | None, scale: tuple[float, float] | None, location: str
 ) -> str | None:
     if value is None:
         return None
@@ -397,12 +397,12 @@ def _checked_truth(
     if choices is not None:
         matching = [choice for choice in choices if labels.canonical(choice, "choice", 0) == label]
         if not matching:
-            raise DataError(f"{place}: the truth is none of its {len(choices)} choices")
+            raise DataError(f"{location}: the truth is none of its {len(choices)} choices")
         return matching[0]
     if scale is None:
         return value
     if not isinstance(label, (int, float)) or not scale[0] <= label <= scale[1]:
-        raise DataError(f"{place}: the truth is no number of the scale of {scale[0]:g} to {scale[1]:g}")
+        raise DataError(f"{location}: the truth is no number of the scale of {scale[0]:g} to {scale[1]:g}")
     return f"{label:g}"
 
 
@@ -433,7 +433,7 @@ def _read_participants(
     questions: list[Question] = []
     for row, participant in enumerate(participants[:limit]):
         for name in instrument.items:
-            place = f"{table.label}: participant {_validate.place_name(participant)}, item {name}"
+            location = f"{table.label}: participant {_validate.place_name(participant)}, item {name}"
             prompt = PROMPTS["instrument"].format(
                 text=shown[row],
                 instrument=instrument.name,
@@ -442,10 +442,10 @@ def _read_participants(
                 words=form.meaning,
                 item=form.questions.get(name, name),
             )
-            truth = _checked_truth(truths[name][row], None, (low, high), place)
+            truth = _checked_truth(truths[name][row], None, (low, high), location)
             if truth is None:
                 raise DataError(
-                    f"{place}: the truth is missing, and a run file of an instrument has all of them"
+                    f"{location}: the truth is missing, and a run file of an instrument has all of them"
                 )
             questions.append(
                 Question(

@@ -201,13 +201,13 @@ def curves_chart(
     return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_HEIGHT)
 
 
-def _choose_confidence(confidence: str | None, known: Collection[str]) -> str:
+def _choose_confidence(confidence: str | None, names: Collection[str]) -> str:
     """Return the confidence to draw, which must be among the known ones. Default: the first."""
-    if not known:
+    if not names:
         raise ArgumentError(
             "there is no confidence that all systems have; name one (--confidence, confidence=)"
         )
-    return next(iter(known)) if confidence is None else _validate.choice(confidence, "confidence", known)
+    return next(iter(names)) if confidence is None else _validate.choice(confidence, "confidence", names)
 
 
 def _risk_axis(top: float, risk: str, system: SystemResult | Result) -> alt.Y:

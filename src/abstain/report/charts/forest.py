@@ -35,8 +35,8 @@ def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title:
         metric: which, such as "augrc", "aurc", "eaurc", "cmax" or "risk_at_coverage@0.5".
         title: the heading; the metric's name when left out.
     """
-    known = {key for variant in system.values() for key in variant.estimates}
-    key = _find_key(metric, known)
+    keys = {key for variant in system.values() for key in variant.estimates}
+    key = _find_key(metric, keys)
     estimates = {name: variant.estimates[key] for name, variant in system.items()}
     order = sorted(estimates, key=lambda name: (not estimates[name].defined, estimates[name].value))
     subtitle = interval_words(next(iter(estimates.values())), system.cluster_noun)
@@ -64,8 +64,8 @@ def differences_chart(
         raise ArgumentError(
             "there is no difference to draw: the result has one system; compare it with another one"
         )
-    known = dict.fromkeys(each.metric for each in result.differences if not each.matched)
-    key = _find_key(metric or ("augrc" if "augrc" in known else next(iter(known))), known)
+    metrics = dict.fromkeys(each.metric for each in result.differences if not each.matched)
+    key = _find_key(metric or ("augrc" if "augrc" in metrics else next(iter(metrics))), metrics)
     shown = [each for each in result.differences if each.metric == key and not each.group]
     if confidence is not None:
         _validate.choice(confidence, "confidence", dict.fromkeys(each.confidence for each in shown))
@@ -107,12 +107,12 @@ def _describe_sides(shown: Sequence[Difference]) -> str:
     return f"{side} 0 {name} is {means[shown[0].direction]}"
 
 
-def _find_key(metric: str, known: Mapping[str, Any] | set[str]) -> str:
+def _find_key(metric: str, keys: Mapping[str, Any] | set[str]) -> str:
     """Return the key of an evaluated metric. Its parameter is optional if the metric has only one."""
-    candidates = [key for key in known if key.partition("@")[0] == metric]
-    if metric not in known and len(candidates) == 1:
+    candidates = [key for key in keys if key.partition("@")[0] == metric]
+    if metric not in keys and len(candidates) == 1:
         return candidates[0]
-    return _validate.choice(metric, "metric", sorted(known) if isinstance(known, set) else known)
+    return _validate.choice(metric, "metric", sorted(keys) if isinstance(keys, set) else keys)
 
 
 def _labels(shown: Sequence[Difference]) -> list[str]:
