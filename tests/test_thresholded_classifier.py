@@ -20,11 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from abstain import ArgumentError
-from abstain.integrations.sklearn import (
-    ThresholdedClassifier,
-    coverage_scorer,
-    selective_accuracy_scorer,
-)
+from abstain.integrations.sklearn import ThresholdedClassifier, coverage_scorer, selective_accuracy_scorer
 
 # These two expect a class for every row, as `predict_proba` and `decision_function` have one.
 DECLINING = ("check_classifiers_classes", "check_classifiers_train")

@@ -18,16 +18,7 @@ if TYPE_CHECKING:
     from abstain import calibrators, metrics
     from abstain.confidence import register_confidence
     from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, ResultWarning, SignalError
-    from abstain.evaluation import (
-        Difference,
-        Result,
-        SystemResult,
-        check,
-        compare,
-        evaluate,
-        gate,
-        power,
-    )
+    from abstain.evaluation import Difference, Result, SystemResult, check, compare, evaluate, gate, power
     from abstain.evaluation.conformal import (
         CoverageResult,
         evaluate_intervals,

@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 
 from abstain import ArgumentError, Estimate
-from abstain.report.tables import (
-    FORMATS,
-    Column,
-    Table,
-    format_of,
-    render,
-    table_html,
-    table_text,
-)
+from abstain.report.tables import FORMATS, Column, Table, format_of, render, table_html, table_text
 from abstain.report.text import display_width, plain_text, wrapped
 
 TABLE = Table(

@@ -16,14 +16,7 @@ from jsonschema import Draft202012Validator
 
 from abstain import ArgumentError, DataError, FormatError, Items, choose_threshold, read, read_policy
 from abstain.calibrators import train
-from abstain.thresholds import (
-    ANSWER,
-    DEFER,
-    apply_policy,
-    check_policy,
-    policy_schema,
-    split_by_cluster,
-)
+from abstain.thresholds import ANSWER, DEFER, apply_policy, check_policy, policy_schema, split_by_cluster
 from promised import drawn, promised_items
 
 if TYPE_CHECKING:

@@ -79,13 +79,7 @@ def gate_command(
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
     from abstain import _validate, gate  # noqa: PLC0415
     from abstain.evaluation import parse_condition  # noqa: PLC0415
-    from abstain.report.gate import (  # noqa: PLC0415
-        gate_annotations,
-        gate_junit,
-        gate_markdown,
-        gate_table,
-        gate_text,
-    )
+    from abstain.report.gate import gate_annotations, gate_junit, gate_markdown, gate_table, gate_text  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
 
     _check_printing(table_format, as_json=as_json, quiet=quiet, github=github)

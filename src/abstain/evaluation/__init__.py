@@ -15,21 +15,8 @@ from typing import TYPE_CHECKING, Any
 from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline, Rank
 from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
 from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
-from abstain.evaluation._result import (
-    ConfidenceResult,
-    Deltas,
-    Population,
-    Result,
-    Settings,
-    SystemResult,
-)
-from abstain.evaluation._warnings import (
-    NEVER_EQUAL,
-    POSSIBLE_SCALE,
-    nothing_judged,
-    refusal_hint,
-    scale_hint,
-)
+from abstain.evaluation._result import ConfidenceResult, Deltas, Population, Result, Settings, SystemResult
+from abstain.evaluation._warnings import NEVER_EQUAL, POSSIBLE_SCALE, nothing_judged, refusal_hint, scale_hint
 
 if TYPE_CHECKING:
     from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check

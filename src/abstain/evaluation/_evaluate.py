@@ -19,12 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from abstain import _validate, readers
-from abstain._confidences import (
-    VariantConfidence,
-    load_calibrations,
-    stated_confidence,
-    variant_confidences,
-)
+from abstain._confidences import VariantConfidence, load_calibrations, stated_confidence, variant_confidences
 from abstain.confidence import select
 from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
 from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems

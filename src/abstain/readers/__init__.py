@@ -5,11 +5,7 @@ it used and which of them it guessed. `open_table` returns the columns of a tabl
 `FORMATS` lists the file formats; `_formats` says how to add one.
 """
 
-from abstain.readers._evaluation_file import (
-    EvaluationFile,
-    load_evaluation_file,
-    write_evaluation_file,
-)
+from abstain.readers._evaluation_file import EvaluationFile, load_evaluation_file, write_evaluation_file
 from abstain.readers._fields import usual_column
 from abstain.readers._formats import FORMATS
 from abstain.readers._inspect import items_of_samples

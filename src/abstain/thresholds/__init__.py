@@ -16,14 +16,7 @@ from abstain.thresholds._p_values import (
     cluster_t_p,
     hoeffding_bentkus_p,
 )
-from abstain.thresholds._policy import (
-    METHODS,
-    SEARCHES,
-    Policy,
-    is_policy_file,
-    policy_schema,
-    read_policy,
-)
+from abstain.thresholds._policy import METHODS, SEARCHES, Policy, is_policy_file, policy_schema, read_policy
 from abstain.thresholds._request import rate
 from abstain.thresholds._risk_table import RiskTable, thresholds_between
 from abstain.thresholds._search import (
