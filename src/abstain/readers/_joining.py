@@ -18,6 +18,7 @@ from abstain.readers._values import Problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -46,6 +47,10 @@ class JoinedTable(SourceTable):
         self._partner = _partner_rows(main, other, key)
         unused = other.rows - len(np.unique(self._partner))
         self.origin = {"key": key, "path": other.label, "sha256": other.sha256(), "unused": unused}
+
+    def marked(self, name: str, marks: Mask, words: tuple[str, str], part: Path | None) -> Any:
+        """Return or write the first table with one more column."""
+        return self._main.marked(name, marks, words, part)
 
     @property
     def rows(self) -> int:

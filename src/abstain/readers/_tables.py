@@ -139,9 +139,9 @@ class SourceTable(ABC):
         needed = np.full(len(values), self.kinds[name] == "list")
         return _values.as_lists(values, name, self._problems, needed=needed)
 
+    @abstractmethod
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
         """Return a frame with one more column of two words, the second where marked; write files to `part`."""
-        raise NotImplementedError
 
     def sha256(self) -> str | None:
         """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
