@@ -104,7 +104,7 @@ test-nightly: $(READY)  ## Run the tests of hostile processes and of memory
 # The packages that compute numbers: no files, no pages, no processes, no simulations.
 FAST := $(addprefix tests/,resampling metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
 
-# One process: each worker would import the package and the systems that it is compared with again.
+# One process, because each worker would import the package and its peers again.
 test-fast: WORKERS = 0
 test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules only, in half a minute
 	$(BIN)/python $(PYTEST) -m "not slow and not nightly" $(FAST)

@@ -49,16 +49,12 @@ class AggregationRequest:
         asked = self.confidence.get(name) if isinstance(self.confidence, Mapping) else self.confidence
         return (signals_needed(asked) or ()) if asked is not None else ()
 
-    def _labelled(self, *, ranked: bool) -> bool:
-        """True where some metric, with or without a confidence, looks at the labels themselves."""
-        return any(metric.labelled for metric in self.metrics if metric.ranked == ranked)
-
     def codes(self, kinds: Items, *, ranked: bool, compared: bool) -> NDArray[np.intp]:
-        """Return a number for each kind of row that those share that are alike.
+        """Return a number for each kind of row; kinds that are equal for the requested metrics share it.
 
-        Several systems are compared at matched coverage, too, where the labels have a loss.
+        Systems that are compared are also compared at matched coverage, which needs the loss of the labels.
         """
-        if self._labelled(ranked=ranked):
+        if any(metric.labelled for metric in self.metrics if metric.ranked == ranked):
             return np.arange(len(kinds))
         truth, prediction = (labels.column(getattr(kinds, name), name) for name in ("truth", "prediction"))
         columns = Columns.of(len(kinds), answered=kinds.answered, truth=truth, prediction=prediction)

@@ -220,7 +220,6 @@ def compare(*systems: Any, **options: Any) -> Result:
     >>> result.difference("A", "B").verdict
     'right'
     """
-    _check_kinds(systems)
     count = sum(len(system) if isinstance(system, Mapping) else 1 for system in systems)
     if not count or (count == 1 and isinstance(next(iter(_systems_by_name(systems).values())), Items)):
         raise ArgumentError(f"a comparison needs at least two systems, got {count}")

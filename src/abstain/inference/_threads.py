@@ -1,8 +1,8 @@
-"""How many threads weigh, and how a stop reaches them.
+"""Threads that evaluate statistics, and how an interrupt stops them.
 
-Weights are drawn from one stream, one vector after the other, and counted and weighed side by side; what comes of each
-goes to its own place, so that the numbers are the same however many threads there are. The thread that asked only
-waits: an interrupt wakes it at once, and it asks the others to leave off.
+Weights are drawn from one stream, one vector after the other, and evaluated in parallel. The values of each vector are
+stored at its position, so the number of threads changes no number. The calling thread only waits: an interrupt wakes it
+at once, and it stops the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _set_count: int | None = None
 
 
 def threads() -> int:
-    """Return how many threads weigh: as many as were asked for, else as the process has cores.
+    """Return the number of threads that evaluate statistics. Default: one per core.
 
     >>> threads() >= 1
     True
@@ -38,7 +38,7 @@ def threads() -> int:
 
 
 def set_threads(count: int | None) -> None:
-    """Say how many threads weigh, for the whole process; None for as many as it has cores. It changes no number.
+    """Set the number of threads for the whole process; None for one per core. It changes no number.
 
     >>> set_threads(1)
     >>> threads()

@@ -374,7 +374,7 @@ def calibration_measure(
     cluster: ArrayLike | None = None,
     **settings: Any,
 ) -> Statistic:
-    """Return the statistic of a metric: weights of the clusters give its values, as repeated clusters would.
+    """Return the statistic of a metric, which maps weights of clusters to values; a weight of 2 is the cluster twice.
 
     Args:
         metric: the name of one of the scalar metrics above.

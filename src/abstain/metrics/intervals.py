@@ -417,11 +417,12 @@ def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
 
 def _interval_rows(columns: Columns) -> IntervalRows:
     """The answered rows with an interval, which are checked once for all metrics."""
-    return columns.once("interval rows", lambda: _check_intervals(columns.take(columns.bounded)))
 
+    def check() -> IntervalRows:
+        bounded = columns.take(columns.bounded)
+        return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighted_like(bounded)
 
-def _check_intervals(bounded: Columns) -> IntervalRows:
-    return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighted_like(bounded)
+    return columns.once("interval rows", check)
 
 
 def _have_one_width(columns: Columns) -> bool:

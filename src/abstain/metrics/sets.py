@@ -227,11 +227,12 @@ def set_worst_slab_coverage(
 
 def _set_rows(columns: Columns) -> SetRows:
     """The answered rows with a set, which are checked once for all metrics."""
-    return columns.once("set rows", lambda: _check_sets(columns.take(columns.gathered)))
 
+    def check() -> SetRows:
+        gathered = columns.take(columns.gathered)
+        return SetRows.with_truth(gathered.truth_class, gathered.sets).weighted_like(gathered)
 
-def _check_sets(gathered: Columns) -> SetRows:
-    return SetRows.with_truth(gathered.truth_class, gathered.sets).weighted_like(gathered)
+    return columns.once("set rows", check)
 
 
 def _worst_size(rows: SetRows) -> Statistic:
