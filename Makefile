@@ -21,7 +21,7 @@ help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
 # The compiled kernel is built by the installation, and again when its source changes; ABSTAIN_KERNEL says whether it must.
-KERNEL := src/abstain/resampling/_kernel.c src/abstain/resampling/_rows.c build_kernel.py hatch_build.py
+KERNEL := src/abstain/resampling/_kernel.c build_kernel.py hatch_build.py
 
 # pip names what it fetches, so that nobody waits for something unknown; what it has to complain of goes to stderr.
 # It compiles nothing: Python compiles what the demo imports, a small part of it.

@@ -1,4 +1,4 @@
-"""Compile the kernel, one shared library: what weighs tallies, once per level of the processor, and what counts rows.
+"""Compile the kernel, one shared library, once per level of the processor.
 
 `hatch_build.py` calls `build` whenever the package is built or installed, also as an editable install; by hand it is
 ``python build_kernel.py``, and with ``--sanitize`` the library watches its own memory. Needs Python and a C compiler:
@@ -18,10 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["ABI", "LIBRARY", "ROWS", "SOURCE", "CompilerError", "build", "levels", "remove", "seal_of"]
+__all__ = ["ABI", "LIBRARY", "SOURCE", "CompilerError", "build", "levels", "remove", "seal_of"]
 
 SOURCE = Path(__file__).parent / "src" / "abstain" / "resampling" / "_kernel.c"
-ROWS = SOURCE.with_name("_rows.c")
 LIBRARY = SOURCE.with_name("libabstain" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so"))
 
 # What the source calls its interface.
@@ -58,10 +57,9 @@ def build(library: Path = LIBRARY, *, sanitize: bool = False) -> Path:
     """Compile the kernel into a library and return where it is; a `CompilerError` where that cannot be done."""
     compiler = _compiler()
     flags = [*FLAGS, *(SANITIZERS if sanitize else ()), *([] if sys.platform == "win32" else ["-fPIC"])]
-    digest = hashlib.sha256(SOURCE.read_bytes() + ROWS.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     with tempfile.TemporaryDirectory() as folder:
-        objects = [str(Path(folder) / "rows.o")]
-        _run([*compiler, *flags, "-c", str(ROWS), "-o", objects[0]])
+        objects = []
         for suffix, level in levels().items():
             objects.append(str(Path(folder) / f"kernel{suffix}.o"))
             named = [f"-DLEVEL={suffix}"] if suffix else [f'-DSOURCE_HASH="{digest}"']

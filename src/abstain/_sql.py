@@ -57,8 +57,8 @@ def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
         }
     )
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
-    # It would draw on stdout, which belongs to the caller.
-    connection.execute("SET enable_progress_bar = false")
+    # DuckDB measures its progress only for a progress bar, which would be drawn on stdout and so must not be printed.
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     return connection
 
 

@@ -14,8 +14,7 @@ import pytest
 import abstain
 from abstain import ArgumentError, DataError, FormatError, SignalError, _sql, _units
 from abstain.errors import CountingError
-from abstain.readers import _engine, _statements, counting, engines
-from abstain.readers._duckdb_engine import DuckEngine
+from abstain.readers import _statements, counting, engines
 from abstain.readers.engines import countables
 from memory import run_measured
 
@@ -258,14 +257,9 @@ def binning_error(message: str) -> float:
 
 @pytest.mark.usefixtures("binned")
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("one_pass", [True, False])
-def test_a_bin_of_one_value_is_not_an_error(
-    tmp_path: Path, form: str, one_pass: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bin_of_one_value_is_not_an_error(tmp_path: Path, form: str) -> None:
     """A bin of different values that holds a third of the rows would allow an error of a third."""
     path = written(tied_frame(), tmp_path / f"t.{form}")
-    if not one_pass:
-        monkeypatch.setattr(DuckEngine, "count_rows", _engine.Engine.count_rows)
     counted, loaded = (abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy"))
     (warning,) = (each for each in counted.warnings if each.code == "binned")
     error = abs(counted.aurc.value - loaded.aurc.value)
@@ -274,18 +268,13 @@ def test_a_bin_of_one_value_is_not_an_error(
 
 
 @pytest.mark.usefixtures("binned")
-@pytest.mark.parametrize("one_pass", [True, False])
-def test_bins_of_one_value_each_are_exact(
-    tmp_path: Path, one_pass: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bins_of_one_value_each_are_exact(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     sure = rng.integers(512, 1024, 8000) * 2.0 ** -rng.integers(11, 31, 8000)  # ten leading bits
     table = pl.DataFrame(
         {"correct": rng.random(8000) < 0.7, "confidence": sure, "cluster": np.arange(8000) % 300}
     )
     path = written(table, tmp_path / "t.parquet")
-    if not one_pass:
-        monkeypatch.setattr(DuckEngine, "count_rows", _engine.Engine.count_rows)
     counted, loaded = (abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy"))
     assert "binned" not in [each.code for each in counted.warnings]
     assert counted.curve.threshold.tolist() == loaded.curve.threshold.tolist()

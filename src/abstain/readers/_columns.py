@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from abstain._types import Floats, Mask
     from abstain.readers._read import ReadArguments
-    from abstain.readers._tables import SourceTable
+    from abstain.readers._tables import Form, SourceTable
 
     Columns = Mapping[str, str]
 
@@ -57,19 +57,33 @@ def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, 
     columns = assign_columns(table, arguments)
     system = system_column(table, arguments, columns)
     others = _other_columns(table, arguments, columns)
-    loaded = table.load(list(dict.fromkeys([*columns.values(), *others, *([system] if system else [])])))
-    if not len(next(iter(loaded.values()))):
+    table.prepare([*columns.values(), *others, *([system] if system else [])])
+    values = _load_fields(table, columns)
+    if not len(next(iter(values.values()))):
         raise DataError(f"{table.label}: the table has no rows")
-    systems = None if system is None else _values.as_names(loaded[system], system, problems)
-    rows = TableRows(
-        table, columns, {field: loaded[name] for field, name in columns.items()}, problems, systems
-    )
-    items = items_from_rows(rows, arguments, {name: loaded[name] for name in others})
+    systems = None
+    if system is not None:
+        systems = _values.as_names(table.load([system], "name")[system], system, problems)
+    texts = [name for name in others if table.kinds[name] == "text"]
+    further = table.load(texts) | table.load([name for name in others if name not in texts], "value")
+    rows = TableRows(table, columns, values, problems, systems)
+    items = items_from_rows(rows, arguments, {name: further[name] for name in others})
     used = {*columns.values(), *items.signals, *items.metadata, system}
     kinds = ("text", "boolean", "unknown")
     unread = [name for name, kind in table.kinds.items() if name not in used and kind in kinds]
     items = items.with_provenance(**column_provenance(table, columns, arguments), unread=tuple(unread))
     return _by_system(items, system, systems, table)
+
+
+def _load_fields(table: SourceTable, columns: Columns) -> dict[str, NDArray[Any]]:
+    """Return the values of every field."""
+    forms: dict[str, Form] = {"cluster": "name", "item": "name", "set": "text", "outcome": "text"}
+    values: dict[str, NDArray[Any]] = {}
+    for form in ("name", "text", "value"):
+        fields = [field for field in columns if forms.get(field, "value") == form]
+        loaded = table.load(list(dict.fromkeys(columns[field] for field in fields)), form)
+        values |= {field: loaded[columns[field]] for field in fields}
+    return values
 
 
 def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[str, NDArray[Any]]) -> Items:

@@ -1,19 +1,27 @@
 """Tables that DuckDB reads: relations of the user's, and files.
 
+DuckDB reads text that spells only numbers or booleans as such. Whether it does is decided by `_values` on the distinct
+values of a column; a column of very many values must consist of plain numerals.
+
 Names from a file are only ever quoted identifiers or values, never a part of a statement. Errors of DuckDB quote the
 data, so they are never passed on: what is wrong is found again and said in our own words.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
+import secrets
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _sql, labels
 from abstain.errors import ArgumentError, DataError, FormatError, lacks_memory
-from abstain.readers._tables import QueriedTable
+from abstain.readers import _values
+from abstain.readers._tables import QueriedColumn, QueriedTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.readers._table_files import TableFiles
+    from abstain.readers._tables import Form
+
+_numbers = itertools.count()
 
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
@@ -39,56 +50,150 @@ _OUR_MISTAKES = (
     "SyntaxException",
     "TypeMismatchException",
 )
+# A column with more distinct values among its first rows is checked by a pattern and not value by value.
+_FIRST_ROWS, _FEW_VALUES = 1 << 13, 1 << 12
+# What DuckDB and Python read as the same number, or as none.
+_NUMERALS = {
+    "whole": r" *|-?[1-9][0-9]{0,16}|0",
+    "number": r" *|-?(0|[1-9][0-9]{0,14})(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,2})?",
+}
+_TYPES = {"whole": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 _NESTED = re.compile(r"(^(STRUCT|MAP|UNION|BLOB|BIT|LIST|ARRAY|VARIANT|GEOMETRY))")
 
 
+class Database:
+    """Where statements about a table run: a connection of ours. What it creates is temporary."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection: duckdb.DuckDBPyConnection | None = connection
+
+    def query(self, statement: str) -> Any:
+        """Return the result of a query, not yet run; any other statement is run."""
+        assert self.connection is not None
+        return self.connection.sql(statement)
+
+    def create(self, name: str, statement: str) -> None:
+        """Create a temporary table from a query."""
+        self.query(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
+
+    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Create a temporary table from columns of numbers."""
+        assert self.connection is not None
+        self.connection.register("given", dict(columns))
+        self.create(name, "FROM given")
+        self.connection.unregister("given")
+
+
+class RelationDatabase(Database):
+    """The database of a user's relation, which does not give away its connection: statements run through the relation.
+
+    They find its rows under `name`. Tables that were created there are dropped at the end.
+    """
+
+    def __init__(self, relation: Any, name: str) -> None:
+        self.connection = None
+        self._relation, self._name = relation, name
+        self._created: set[str] = set()
+        weakref.finalize(self, _drop, relation, name, self._created)
+
+    def query(self, statement: str) -> Any:
+        """Return the result of a query, not yet run; any other statement is run."""
+        return self._relation.query(self._name, statement)
+
+    def create(self, name: str, statement: str) -> None:
+        """Create a temporary table from a query."""
+        super().create(name, statement)
+        self._created.add(name)
+
+    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Create a temporary table from columns of numbers."""
+        given = dict(columns)  # DuckDB finds the variable by its name
+        self._relation.query(self._name, f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
+        self._created.add(name)
+        del given
+
+
+def _drop(relation: Any, name: str, created: set[str]) -> None:
+    for table in created:
+        with contextlib.suppress(Exception):  # the user may have closed the connection
+            relation.query(name, f"DROP TABLE IF EXISTS {table}")
+
+
+def unused_name() -> str:
+    """Return a name that no other table has, also not one of the user's."""
+    return f"abstain_{next(_numbers)}_{secrets.token_hex(4)}"
+
+
 class DuckTable(QueriedTable):
-    """A table that DuckDB reads: a relation of the user's, or some files."""
+    """A table that DuckDB reads: a relation of the user's, a lazy frame, or some files.
+
+    Attributes:
+        database: where statements about it run.
+        source: what they select from.
+    """
 
     word = "table"
-    # True where a file knows no types.
+    # True if all columns are text.
     text_alone = False
 
-    def __init__(self, relation: Any, label: str) -> None:
-        self.label = label
-        self.declared: Mapping[str, Any] = {}
-        self._snapshot: TableFiles | None = None
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self.relation = relation
-        self._describe(relation.columns, relation.types)
-
-    def _open(self, snapshot: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
-        """What every table of files begins with; a relation does not keep its connection alive."""
-        self.label = snapshot.label
-        self.paths = snapshot.paths
-        self.declared = {}
-        self._snapshot = snapshot
-        self._connection = connection
-
-    def _describe(
-        self, names: Sequence[str], types: Sequence[Any], inner: Sequence[str] | None = None
+    def __init__(
+        self, database: Database, source: str, label: str, names: Sequence[str] | None = None
     ) -> None:
-        """Note the kind of every column, and what to select to get it."""
+        self._open(database, label)
+        self.source = source
+        self._describe(names)
+
+    def _open(self, database: Database, label: str, files: TableFiles | None = None) -> None:
+        self.database, self.label = database, label
+        self.declared: Mapping[str, Any] = {}
+        self._snapshot = files
+        self._spellings: dict[str, str] = {}
+        if files is not None:
+            self.paths = files.paths
+
+    def _describe(self, names: Sequence[str] | None = None) -> None:
+        """Find the kind of every column, and what to select to get it.
+
+        DuckDB renames columns whose names differ in case only; `names` are their own names.
+        """
+        relation = self.query(f"SELECT * FROM {self.source}")
+        names = names or relation.columns
+        if len({column.casefold() for column in relation.columns}) < len(relation.columns):
+            raise DataError(f"{self.label}: has columns whose names differ in case alone; rename one of them")
         self._kinds: dict[str, str] = {}
         self._expressions: dict[str, str] = {}
         self._text_columns: set[str] = set()
-        for name, type_name, own in zip(names, map(str, types), inner or names, strict=True):
+        for name, type_name, column in zip(names, map(str, relation.types), relation.columns, strict=True):
             self._kinds[name] = _kind(type_name)
-            self._expressions[name] = _expression(_sql.identifier(own), type_name)
+            self._expressions[name] = _expression(_sql.identifier(column), type_name)
             if _kind(type_name) in ("text", "list") or _EXACT_NUMBER.match(type_name):
                 self._text_columns.add(name)
 
-    @property
-    def connection(self) -> duckdb.DuckDBPyConnection | None:
-        """Where statements about files are run."""
-        return self._connection
-
     def query(self, statement: str) -> Any:
-        """Return what DuckDB makes of a statement of ours, not yet run."""
-        assert self._connection is not None
-        return self._connection.sql(statement)
+        """Return the result of a query, not yet run."""
+        return self.fetch(lambda: self.database.query(statement))
 
-    def fetch(self, work: Callable[[], Any], progress: Callable[[], float] | None = None) -> Any:
+    def rows_of(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows that a query gives."""
+        rows: list[tuple[Any, ...]] = self.fetch(lambda: self.database.query(statement).fetchall())
+        return rows
+
+    def columns_of(self, statement: str) -> dict[str, NDArray[Any]]:
+        """Return the columns that a query gives: numbers, NaN for null, or objects, None for null."""
+        columns = self.fetch(lambda: self.database.query(statement).fetchnumpy())
+        return {name: plain_array(values) for name, values in columns.items()}
+
+    def _view(self, statement: str) -> str:
+        """Return the name of a view of a query, which is made anew whenever somebody selects from it."""
+        name = unused_name()
+        self.query(f"CREATE TEMP VIEW {name} AS {statement}")
+        return name
+
+    def create(self, name: str, statement: str) -> None:
+        """Create a temporary table from a query."""
+        self.fetch(lambda: self.database.create(name, statement))
+
+    def fetch(self, work: Callable[[], Any]) -> Any:
         """Run a query of this table and show its progress; errors do not quote DuckDB.
 
         Raises:
@@ -98,7 +203,7 @@ class DuckTable(QueriedTable):
         import duckdb  # noqa: PLC0415
 
         try:
-            found = _sql.run(work, self._connection, progress)
+            found = _sql.run(work, self.database.connection)
         except duckdb.InterruptException:
             raise KeyboardInterrupt from None
         except Exception as problem:
@@ -126,46 +231,78 @@ class DuckTable(QueriedTable):
         """What is wrong with the files, without the words of DuckDB, which may quote the data."""
         return FormatError(f"{self.label}: cannot be read as {self.word} ({type(problem).__name__})")
 
-    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:
         """Return columns as arrays."""
         if not names:
             return {}
-        parts = [f"{self.expression(name)} AS c{place}" for place, name in enumerate(names)]
-        found = self.fetch(lambda: self.relation.project(", ".join(parts)).fetchnumpy())
-        return {name: plain_array(found[f"c{place}"]) for place, name in enumerate(names)}
+        self.prepare(names)
+        parts = [f"{self.column(name, form).expression} AS c{place}" for place, name in enumerate(names)]
+        columns = self.columns_of(f"SELECT {', '.join(parts)} FROM {self.source}")
+        return dict(zip(names, columns.values(), strict=True))
 
-    def run(self, statement: str) -> None:
-        """Run a statement of ours that gives nothing back."""
-        assert self._connection is not None
-        connection = self._connection
-        self.fetch(lambda: connection.execute(statement))
+    def column(self, name: str, form: Form) -> QueriedColumn:
+        """Return how to select a column in a form; see `load`."""
+        column = self.expression(name)
+        if not self.is_text(name):
+            return QueriedColumn(column, self._kinds[name])
+        spelling = "text" if form == "text" else self._spelling(name)
+        if spelling == "text" or (form == "name" and spelling != "whole"):
+            return QueriedColumn(column, "text")
+        return QueriedColumn(f"TRY_CAST({column} AS {_TYPES[spelling]})", spelling)
 
-    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Make columns of ours known to statements under a name."""
-        assert self._connection is not None
-        self._connection.register(name, dict(columns))
+    def _spelling(self, name: str) -> str:
+        """Return what a column of text spells if DuckDB reads it so: "whole", "number" or "boolean", otherwise "text".
 
-    # How a file of this kind is written again, and what is selected of each row and its mark.
+        Whole numbers are those that are also whole as names (see `_values.as_names`).
+        """
+        if name not in self._spellings:
+            self._spellings[name] = self._find_spelling(self.expression(name))
+        return self._spellings[name]
+
+    def _find_spelling(self, column: str) -> str:
+        values = f"SELECT {column} AS value FROM {self.source}"
+        spelling = _values.spelling(self._distinct(f"{values} LIMIT {_FIRST_ROWS}", _FIRST_ROWS))
+        if spelling == "text":
+            return spelling
+        distinct = self._distinct(values, _FEW_VALUES)
+        if len(distinct) < _FEW_VALUES:
+            return _values.spelling(distinct)
+        return next((kind for kind, pattern in _NUMERALS.items() if self._all_match(values, pattern)), "text")
+
+    def _distinct(self, values: str, most: int) -> dict[str | None, float | None]:
+        """Return distinct texts, at most so many, and the number that DuckDB reads each as."""
+        distinct = f"SELECT DISTINCT value FROM ({values}) LIMIT {most}"
+        return dict(self.rows_of(f"SELECT value, TRY_CAST(value AS DOUBLE) FROM ({distinct})"))
+
+    def _all_match(self, values: str, pattern: str) -> bool:
+        wrong = f"NOT regexp_full_match(value, {_sql.literal(pattern)})"
+        return not self.rows_of(f"SELECT 1 FROM ({values}) WHERE {wrong} LIMIT 1")
+
+    def spells_numbers(self, name: str) -> bool:
+        """True if a column holds numbers that are not all whole, or booleans."""
+        kind = self._kinds[name]
+        return (self._spelling(name) if kind == "unknown" else kind) in ("number", "boolean")
+
+    # The name of the rows as they are in the files, and how a file of this kind is written again.
+    _files = ""
     _written = ""
 
     def _columns_with(self, name: str, mark: str) -> str:
         kept = ", ".join(
             f"source.{_sql.identifier(own)} AS {_sql.identifier(column)}"
-            for column, own in zip(self._kinds, self.relation.columns, strict=True)
+            for column, own in zip(self._kinds, self.query(f"FROM {self._files}").columns, strict=True)
         )
         return f"{kept}, {mark} AS {_sql.identifier(name)}"
 
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
         """Write the rows with one more column, one after the other: no more of them is in memory than is needed."""
-        if self._connection is None or part is None:
+        if not self._files or part is None:
             raise ArgumentError(f"{self.label}: a column cannot be added to it; pass a file or a data frame")
-        self.give("marks", {"mark": marks})
+        self.fetch(lambda: self.database.give("marks", {"mark": marks}))
         mark = f"CASE WHEN marks.mark THEN {_sql.literal(words[1])} ELSE {_sql.literal(words[0])} END"
         # Rows come in the order of the files, in which the marks were made.
-        chosen = f"SELECT {self._columns_with(name, mark)} FROM source POSITIONAL JOIN marks"
-        statement = f"COPY ({chosen}) TO {_sql.literal(str(part))} ({self._written})"
-        self.relation.create_view("source")
-        self.run(statement)
+        chosen = f"SELECT {self._columns_with(name, mark)} FROM {self._files} AS source POSITIONAL JOIN marks"
+        self.query(f"COPY ({chosen}) TO {_sql.literal(str(part))} ({self._written})")
         return None
 
     @property
@@ -181,7 +318,7 @@ class DuckTable(QueriedTable):
 
     def counted(self, what: str) -> tuple[Any, ...]:
         """Return aggregates over the rows."""
-        return tuple(self.fetch(lambda: self.relation.aggregate(what).fetchall()[0]))
+        return self.rows_of(f"SELECT {what} FROM {self.source}")[0]
 
     def sha256(self) -> str | None:
         """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
@@ -226,7 +363,15 @@ def plain_array(found: Any) -> NDArray[Any]:
         mask = np.ma.getmaskarray(found)
         if not mask.any():
             return found.data
+        if found.dtype.kind == "f" or (found.dtype.kind in "iu" and _is_exact(found)):
+            return np.where(mask, np.nan, found.data.astype(np.float64))
         objects = found.data.astype(object)
         objects[mask] = None
-        return labels.exact(objects) if found.dtype.kind in "iuf" else objects
+        return objects
     return np.asarray(found)
+
+
+def _is_exact(numbers: np.ma.MaskedArray[Any, Any]) -> bool:
+    """True if a float holds each of some whole numbers."""
+    stated = numbers.compressed()
+    return not len(stated) or max(int(stated.max()), -int(stated.min())) <= labels.EXACT

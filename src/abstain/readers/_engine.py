@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 from abstain._units import FACTOR, GROUPS, PRIME, WHOLE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-    from abstain.resampling import CountedRows
 
 _BITS = 10
 # Beyond this the arithmetic of rounding overflows.
@@ -75,20 +73,6 @@ class Engine(ABC):
         """Return what has a bit for every whole number from low to high, 1 where it occurs, after zeros to fill a byte.
 
         None where the engine has no words for it.
-        """
-        return None
-
-    def count_rows(
-        self,
-        select: str,  # noqa: ARG002
-        keys: Sequence[str],  # noqa: ARG002
-        signal: str | None,  # noqa: ARG002
-        *,
-        rounded: bool,  # noqa: ARG002
-    ) -> CountedRows | None:
-        """Count rows in one pass by the columns of kinds, a confidence, and the group of their cluster ``c``.
-
-        None where the engine, or what the columns hold, asks for statements. `rounded` counts bins of the confidence.
         """
         return None
 

@@ -1,6 +1,7 @@
 """CSV, Parquet and JSONL files as tables.
 
-DuckDB reads them, all through `open_files`. CSV and JSON are read as text, so that DuckDB guesses no type.
+DuckDB reads them, all through `open_files`. The values of CSV and JSON are text, so that DuckDB guesses no type. The
+columns that are needed are parsed once, into a temporary table.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import gzip
 import io
 import re
 import zlib
+from abc import abstractmethod
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from abstain import _files, _sql, _validate
+from abstain import _files, _sql
 from abstain._export import PARQUET_KEY
 from abstain.errors import FormatError
 from abstain.readers import _values
-from abstain.readers._duckdb_tables import DuckTable, plain_array
+from abstain.readers._duckdb_tables import Database, DuckTable, unused_name
 from abstain.readers._fields import is_usual
 from abstain.readers._table_files import TableFiles
 
@@ -28,14 +30,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
-    from numpy.typing import NDArray
 
 _DELIMITERS = ",;\t|"
 _LONGEST_LINE = 1 << 24
 _MOST_COLUMNS = 1 << 14
 # Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
-_SAMPLE = 10_000
 # In so many rows the values of a first line that is none of names are looked for.
 _BELOW = 100
 # What people write where a number is missing; no proof that the line is one of names.
@@ -59,7 +59,7 @@ def open_files(
     A table that is compared with another one shares its connection.
     """
     tables = {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}
-    return tables[kind](TableFiles(files), connection or _sql.connect())
+    return tables[kind](TableFiles(files), Database(connection or _sql.connect()))
 
 
 class _Note(msgspec.Struct):
@@ -73,15 +73,15 @@ class _ParquetTable(DuckTable):
 
     _written = "FORMAT parquet"
 
-    def __init__(self, files: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
-        self._open(files, connection)
+    def __init__(self, files: TableFiles, database: Database) -> None:
+        self._open(database, files.label, files)
         source = f"read_parquet({_path_list(files)}, union_by_name=true, hive_partitioning=false)"
-        self.relation = self.fetch(lambda: self.query(f"SELECT * FROM {source}"))
-        self._describe(self._true_names(), self.relation.types, self.relation.columns)
+        self.source = self._files = self._view(f"SELECT * FROM {source}")
+        self._describe(self._true_names())
         if len(self.paths) == 1:
             self.declared = self._note()
 
-    def _true_names(self) -> list[str]:
+    def _true_names(self) -> list[str] | None:
         """The names of the columns as they are in the file: DuckDB renames those that differ in case alone."""
         files = [self._top_level(file) for file in range(len(self.paths))]
         every = dict.fromkeys(name for names in files for name in names)
@@ -91,14 +91,12 @@ class _ParquetTable(DuckTable):
                 f"{self.label}: has columns of one name, or several files have names that differ in case alone; "
                 "rename them"
             )
-        return files[0] if len(files) == 1 else list(self.relation.columns)
+        return files[0] if len(files) == 1 else None
 
     def _top_level(self, file: int) -> list[str]:
         assert self._snapshot is not None
         location = _sql.literal(str(self._snapshot.locations[file]))
-        columns = self.fetch(
-            lambda: self.query(f"SELECT name, num_children FROM parquet_schema({location})").fetchall()
-        )
+        columns = self.rows_of(f"SELECT name, num_children FROM parquet_schema({location})")
         names, below = [], 0
         for name, children in columns[1:]:
             if not below:
@@ -113,7 +111,7 @@ class _ParquetTable(DuckTable):
             f"SELECT value FROM parquet_kv_metadata({_path_list(self._snapshot)}) "
             f"WHERE key = {_sql.literal(PARQUET_KEY)}"
         )
-        rows = self.fetch(lambda: self.query(statement).fetchall())
+        rows = self.rows_of(statement)
         try:
             note = msgspec.json.decode(bytes(rows[0][0]), type=_Note) if rows else _Note()
         except (RecursionError, UnicodeDecodeError, msgspec.DecodeError):
@@ -130,28 +128,50 @@ class _ParquetTable(DuckTable):
         )
 
 
-class _CsvTable(DuckTable):
-    """CSV files: all columns are text, and what that spells is found when they are loaded."""
+class _TextTable(DuckTable):
+    """Files without types: every column is text. Columns that are needed are parsed once, into a temporary table."""
+
+    text_alone = True
+    # The columns of the temporary table, which are called c0, c1, and so on.
+    _parsed: tuple[str, ...] = ()
+
+    @abstractmethod
+    def _parse(self, names: Sequence[str]) -> str:
+        """Return the statement that selects columns of the files as c0, c1, and so on."""
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Parse columns into a temporary table, unless they are there already."""
+        columns = tuple(dict.fromkeys((*self._parsed, *names)))
+        if columns == self._parsed:
+            return
+        table = unused_name()
+        self.create(table, self._parse(columns))
+        self.source, self._parsed = table, columns
+
+    def expression(self, name: str) -> str:
+        """Return what to select to get a column as text."""
+        self.prepare([name])
+        return f"c{self._parsed.index(name)}"
+
+
+class _CsvTable(_TextTable):
+    """CSV files."""
 
     word = "CSV"
-    text_alone = True
 
-    def __init__(self, files: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
-        self._open(files, connection)
+    def __init__(self, files: TableFiles, database: Database) -> None:
+        self._open(database, files.label, files)
         names, self._delimiter = _shared_header(files)
         # Numbered columns, because names may differ in case alone, or hold anything.
-        inner = [f"c{number}" for number in range(len(names))]
-        columns = ", ".join(f"'{name}': 'VARCHAR'" for name in inner)
+        self._numbered = {name: f"column{number}" for number, name in enumerate(names)}
+        columns = ", ".join(f"'{name}': 'VARCHAR'" for name in self._numbered.values())
         options = (
             f"columns={{{columns}}}, auto_detect=false, header=true, delim={_sql.literal(self._delimiter)}, "
             f"quote='\"', escape='\"', null_padding=false, strict_mode=true, max_line_size={_LONGEST_LINE}, "
             f"compression='{_compression(files)}', hive_partitioning=false"
         )
-        self.relation = self.fetch(
-            lambda: self.query(f"SELECT * FROM read_csv({_path_list(files)}, {options})")
-        )
+        self.source = self._files = self._view(f"SELECT * FROM read_csv({_path_list(files)}, {options})")
         self._kinds = dict.fromkeys(names, "unknown")
-        self._expressions = dict(zip(names, inner, strict=True))
         self._written = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
 
     @property
@@ -162,7 +182,7 @@ class _CsvTable(DuckTable):
         below it.
         """
         names = list(self._kinds)
-        rows = self.fetch(self.relation.limit(_BELOW).fetchall)
+        rows = self.rows_of(f"FROM {self._files} LIMIT {_BELOW}")
         below = [[cell.strip() for cell in cells if cell] for cells in zip(*rows, strict=True)]
         columns = list(zip(names, below or [[] for _ in names], strict=True))
         # A row index has no name, or what is behind the last comma; whoever names columns leaves no second one without.
@@ -178,11 +198,9 @@ class _CsvTable(DuckTable):
         """False where no name of a column is a usual one."""
         return any(map(is_usual, self._kinds))
 
-    def spells_numbers(self, name: str) -> bool:
-        """True where a column holds numbers that are not whole, in as many different values as are looked at."""
-        column = self.relation.project(f"{self.expression(name)} AS c").filter("c IS NOT NULL")
-        distinct = self.fetch(column.distinct().limit(_SAMPLE).fetchnumpy)
-        return _values.typed(plain_array(distinct["c"])).dtype.kind in "fb"
+    def _parse(self, names: Sequence[str]) -> str:
+        columns = ", ".join(f"{self._numbered[name]} AS c{number}" for number, name in enumerate(names))
+        return f"SELECT {columns} FROM {self._files}"
 
     def _explained(self, problem: Exception) -> FormatError:
         assert self._snapshot is not None
@@ -195,27 +213,25 @@ class _CsvTable(DuckTable):
         return super()._explained(problem)
 
 
-class _JsonTable(DuckTable):
+class _JsonTable(_TextTable):
     """JSON files with one object per line, or a list of objects: values are the text that they are in the file."""
 
     word = "JSON with one object per line"
-    text_alone = True
     # An object is text already, and is written as it is: one per line.
     _written = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01'"
 
     def _columns_with(self, name: str, mark: str) -> str:
         return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
 
-    def __init__(self, files: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
-        self._open(files, connection)
+    def __init__(self, files: TableFiles, database: Database) -> None:
+        self._open(database, files.label, files)
         self._layout = _json_layout(files)
         options = (
             f"format='{self._layout}', compression='{_compression(files)}', hive_partitioning=false, "
             f"maximum_object_size={_LONGEST_LINE}"
         )
-        self.relation = self.fetch(
-            lambda: self.query(f"SELECT json FROM read_json_objects({_path_list(files)}, {options})")
-        )
+        objects = f"read_json_objects({_path_list(files)}, {options})"
+        self.source = self._files = self._view(f"SELECT json FROM {objects}")
         self._kinds = self._found_kinds()
 
     def _found_kinds(self) -> dict[str, str]:
@@ -230,12 +246,14 @@ class _JsonTable(DuckTable):
             raise FormatError(
                 f"{self.label}: a key stands twice in {doubled:,} of the objects; keep one of them"
             )
-        cells = self.relation.project("unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v")
-        types = cells.project("k, json_type(v) AS t").aggregate("k, t, count(*) AS n", "k, t")
+        cells = (
+            f"SELECT unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v FROM {self._files}"
+        )
+        types = f"SELECT k, json_type(v) AS t, count(*) FROM ({cells}) GROUP BY k, t"
         kinds: dict[str, set[str]] = {}
-        for row in self.fetch(self.relation.project("json_keys(json)").limit(1).fetchall):
+        for row in self.rows_of(f"SELECT json_keys(json) FROM {self._files} LIMIT 1"):
             kinds.update({name: set() for name in row[0]})
-        counted = sorted(self.fetch(types.fetchall))
+        counted = sorted(self.rows_of(types))
         self._filled = sum(count for *_, count in counted)
         for name, type_name, _ in counted:
             kinds.setdefault(name, set()).add(type_name)
@@ -248,21 +266,12 @@ class _JsonTable(DuckTable):
     def _most_cells(self) -> int:
         return min(super()._most_cells, max(_MOST_SPARSE_CELLS, _MOST_SPREAD * self._filled))
 
-    def expression(self, name: str) -> str:
-        """Return what to select to get a key's values as text."""
-        pointer = "/" + name.replace("~", "~0").replace("/", "~1")
-        return f"(json ->> {_sql.literal(pointer)})"
-
-    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return columns as arrays; every object is parsed once, however many of its keys are asked for."""
-        if not names:
-            return {}
-        pointers = ", ".join(self.expression(name)[len("(json ->> ") : -1] for name in names)
-        loaded = self.fetch(
-            lambda: self.relation.project(f"json_extract_string(json, [{pointers}]) AS v").fetchall()
-        )
-        columns = zip(*(row[0] for row in loaded), strict=True) if loaded else ([] for _ in names)
-        return {name: _validate.objects(list(values)) for name, values in zip(names, columns, strict=True)}
+    def _parse(self, names: Sequence[str]) -> str:
+        # Every object is parsed once, however many of its keys are needed.
+        pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
+        values = f"json_extract_string(json, [{', '.join(map(_sql.literal, pointers))}])"
+        columns = ", ".join(f"v[{number + 1}] AS c{number}" for number in range(len(names)))
+        return f"SELECT {columns} FROM (SELECT {values} AS v FROM {self._files}) AS parsed"
 
     def _explained(self, problem: Exception) -> FormatError:  # noqa: ARG002  (its words may quote the data)
         assert self._snapshot is not None

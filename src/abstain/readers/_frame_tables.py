@@ -8,7 +8,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
-from abstain.readers._duckdb_tables import DuckTable
+from abstain.readers._duckdb_tables import DuckTable, RelationDatabase, unused_name
 from abstain.readers._tables import SourceTable
 
 if TYPE_CHECKING:
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.readers._tables import Form
+
 
 def open_frame(source: object) -> SourceTable:
     """Return a data frame, eager or lazy, as a table."""
     # A relation is known by its module, so that nothing is imported for the sake of asking.
     if type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
-        return DuckTable(source, "the DuckDB relation")
+        name = unused_name()
+        return DuckTable(RelationDatabase(source, name), name, "the DuckDB relation")
     if type(source).__module__.startswith("pyspark"):
         raise ArgumentError(
             "a Spark DataFrame is counted where it is, by abstain.evaluate; for anything else that needs its rows, "
@@ -56,8 +59,8 @@ class FrameTable(SourceTable):
             raise DataError("the frame has two columns of one name; rename one of them")
         self._kinds = {str(name): _frame_kind(dtype) for name, dtype in schema.items()}
 
-    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return columns as arrays."""
+    def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:  # noqa: ARG002
+        """Return columns as arrays; text stays text."""
         import narwhals as nw  # noqa: PLC0415
 
         if not names:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._types import Indices, Mask
+    from abstain.readers._tables import Form
 
 
 class JoinedTable(SourceTable):
@@ -61,10 +62,10 @@ class JoinedTable(SourceTable):
         """Return whether a column holds numbers that are not whole."""
         return (self._main if name in self._main.kinds else self._other).spells_numbers(name)
 
-    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:
         """Return columns as arrays, with as many rows as the first table has."""
-        loaded = self._main.load([name for name in names if name in self._main.kinds])
-        added = self._other.load([name for name in names if name not in self._main.kinds])
+        loaded = self._main.load([name for name in names if name in self._main.kinds], form)
+        added = self._other.load([name for name in names if name not in self._main.kinds], form)
         return loaded | {name: values[self._partner] for name, values in added.items()}
 
 

@@ -17,13 +17,15 @@ import numpy as np
 from abstain import labels
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.readers._engine import Engine
-from abstain.readers._tables import QueriedTable
+from abstain.readers._tables import QueriedColumn, QueriedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from abstain.readers._tables import Form
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _PLAIN = ("date", "timestamp", "timestamp_ntz", "string", "char", "varchar")
@@ -51,24 +53,22 @@ class SparkTable(QueriedTable):
         if self.frame.sparkSession is not other.frame.sparkSession:
             raise ArgumentError("the Spark DataFrames are of different sessions; make both in one of them")
 
-    def expression(self, name: str) -> str:
-        """Return what to select to get a column as numbers, booleans or text."""
+    def column(self, name: str, form: Form) -> QueriedColumn:  # noqa: ARG002
+        """Return how to select a column; text stays text."""
         kind, found, column = self._kinds[name], self._types[name], _quoted(name)
         if found == "float":
-            return f"CAST({column} AS DOUBLE)"
-        plain = found in (*_WHOLE, "double", "boolean", "string") or kind in ("list", "other")
-        return column if plain else f"CAST({column} AS STRING)"
-
-    def is_text(self, name: str) -> bool:
-        """True where that is text, whatever the text may spell."""
-        return self._types[name] not in (*_WHOLE, "double", "float", "boolean")
+            return QueriedColumn(f"CAST({column} AS DOUBLE)", kind)
+        if found in (*_WHOLE, "double", "boolean"):
+            return QueriedColumn(column, kind)
+        plain = found == "string" or kind in ("list", "other")
+        return QueriedColumn(column if plain else f"CAST({column} AS STRING)", "text")
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
         return int(self.frame.count())
 
-    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:  # noqa: ARG002
         """Refuse: the rows of a DataFrame are counted where they are."""
         raise ArgumentError(
             f"{self.label}: its rows are counted where they are; collect {', '.join(names)} yourself"
@@ -76,7 +76,7 @@ class SparkTable(QueriedTable):
 
     def repeats(self, name: str) -> bool:
         """True where a column has several values, and some of them more than once."""
-        column = self.expression(name)
+        column = self.column(name, "text").expression
         row = self.frame.selectExpr(
             f"count({column}) AS known", f"count(DISTINCT {column}) AS several"
         ).collect()[0]

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from abstain._types import Mask
     from abstain.readers._engine import Engine
     from abstain.readers._read import ReadArguments
-    from abstain.readers._tables import QueriedTable
-    from abstain.resampling import CountedRows
+    from abstain.readers._tables import Form, QueriedColumn, QueriedTable
 
 
 # Roles whose columns kinds of rows do not differ by.
@@ -176,7 +175,7 @@ class Statements:
         if self.kept is None:
             parts = self._parts(numbers=numbers)
             if "cluster" in self.columns:
-                parts["c"] = self.table.expression(self.columns["cluster"])
+                parts["c"] = self._column("cluster").expression
             elif numbers:
                 parts["c"] = self.engine.row_number
             return self._selected(parts, numbers=numbers)
@@ -192,17 +191,24 @@ class Statements:
         parts = self._parts(numbers=numbers)
         for role in {**dict.fromkeys(by), "cluster": None}:
             if role in self.columns:
-                parts[NAME_KEYS[role]] = self.name(role).of(self.table.expression(self.columns[role]))
+                parts[NAME_KEYS[role]] = self.name(role).of(self._column(role).expression)
         return self._selected(parts, numbers=numbers)
 
     def _parts(self, *, numbers: bool) -> dict[str, str]:
         """What is selected of every row, but for its names."""
-        columns = (*self._kind_keys.items(), *self._signal_keys.items())
-        parts = {key: self.table.expression(name) for name, key in columns}
+        parts = {key: self._kind_column(name) for name, key in self._kind_keys.items()}
+        parts |= {key: self.table.column(name, "value").expression for name, key in self._signal_keys.items()}
         if "weight" in self.columns:
-            weight = self.table.expression(self.columns["weight"])
+            weight = self._column("weight", "value").expression
             parts["w"] = f"coalesce(TRY_CAST({weight} AS DOUBLE), CAST('nan' AS DOUBLE))"
         return {**parts, "r": self.engine.row_number} if numbers else parts
+
+    def _kind_column(self, name: str) -> str:
+        """Return how to select a column that kinds differ by: as text if the table says that it is text."""
+        return self.table.column(name, "text" if self.table.kinds[name] == "text" else "value").expression
+
+    def _column(self, role: str, form: Form = "name") -> QueriedColumn:
+        return self.table.column(self.columns[role], form)
 
     def _selected(self, parts: Mapping[str, str], *, numbers: bool) -> str:
         listed = ", ".join(f"{value} AS {key}" for key, value in parts.items())
@@ -221,14 +227,13 @@ class Statements:
         return {}
 
     def _name(self, role: str) -> Name:
-        column = self.columns[role]
-        kind, text = self.table.kinds[column], self.table.is_text(column)
-        if not text and kind == "number":
-            self._check_whole_floats(column)
+        expression, kind = self._column(role)
+        if kind == "number":
+            self._check_whole_floats(self.columns[role])
             return Name(True, "CAST({} AS BIGINT)")
-        if not text:
+        if kind != "text":
             return Name(True) if kind == "whole" else Name(False, f"CAST({{}} AS {self.engine.text})")
-        expression, source = self.table.expression(column), self.engine.source()
+        source = self.engine.source()
         few = f"(SELECT {expression} AS c FROM {source} LIMIT {HEAD}) AS few"
         for rows in (few, f"(SELECT {expression} AS c FROM {source}) AS many"):
             # Most names are words, which the first of them tell.
@@ -302,7 +307,7 @@ class Statements:
 
     def _check_whole_floats(self, column: str) -> None:
         self.check_there(column)
-        value = self.table.expression(column)
+        value = self.table.column(column, "name").expression
         wrong = f"{value} <> floor({value}) OR abs({value}) > {float(EXACT)}"
         count = self._number(f"{self.engine.source()} WHERE {wrong}")
         if count:
@@ -347,21 +352,7 @@ class Statements:
         """True where clusters are whole numbers to the engine, too."""
         if self.kept is not None:
             return self.kept.whole
-        column = self.columns["cluster"]
-        return self.table.kinds[column] == "whole" and not self.table.is_text(column)
-
-    @cached_property
-    def _rows(self) -> CountedRows | None:
-        """The rows, counted in one pass where that can be: clusters in groups, and one confidence at most."""
-        names = self._columns_of(self.roles.signals or ())
-        plain = self._named and self.kept is None and self._whole_clusters and "weight" not in self.columns
-        if not plain or len(names) > 1 or self._unit == "c":
-            return None
-        rounded = any(map(self._is_continuous, names))
-        if not rounded and self._head["alike"] > _FEW_ALIKE:
-            return None
-        signal = self._signal_keys[names[0]] if names else None
-        return self.engine.count_rows(self._raw, tuple(self._kind_keys.values()), signal, rounded=rounded)
+        return self._column("cluster").kind == "whole"
 
     # Where something is wrong.
 
@@ -372,11 +363,11 @@ class Statements:
 
     def check_there(self, column: str) -> None:
         """Raise where a row has no name in a column."""
-        value = self.table.expression(column)
+        value, kind = self.table.column(column, "name")
         nothing = f"{value} IS NULL"
-        if self.table.is_text(column):
+        if kind == "text":
             nothing += f" OR {is_blank(value, self.engine)}"
-        elif self.table.kinds[column] == "number":
+        elif kind == "number":
             nothing += f" OR isnan({value})"
         count = self._number(f"{self.engine.source()} WHERE {nothing}")
         if not count:

@@ -9,7 +9,7 @@ items to `_roles` and `_columns`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+# What a column of text is loaded as: text as it is written; the numbers or booleans that all of it spells; or names,
+# which are whole numbers if all of it is written as such.
+Form = Literal["text", "value", "name"]
 
 _MOST_CELLS = 1 << 25
 
@@ -53,11 +57,15 @@ class SourceTable(ABC):
         """How many rows there are."""
 
     @abstractmethod
-    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return columns as the source has them: numbers, NaN for null, or objects, None for null.
+    def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:
+        """Return columns as arrays: numbers, NaN for null, or objects, None for null.
 
-        Lists are objects, each a list or a JSON array. `_values` knows what text spells.
+        Lists are objects, each a list or a JSON array. A source may leave it to `_values` what text spells; it never
+        reads text as anything else than `_values` would.
         """
+
+    def prepare(self, names: Iterable[str]) -> None:  # noqa: B027  (most sources need nothing)
+        """Get columns ready to be loaded one after the other, if the source is slow to read."""
 
     @property
     def headed(self) -> bool:
@@ -93,7 +101,7 @@ class SourceTable(ABC):
 
     def numbers(self, name: str, *, gaps: bool = False) -> NDArray[np.float64]:
         """Return a column of numbers; infinities are numbers, and NaN where `gaps` allows something to be missing."""
-        return _values.as_numbers(self._plain(name, "numbers"), name, self._problems, gaps=gaps)
+        return _values.as_numbers(self._plain(name, "numbers", "value"), name, self._problems, gaps=gaps)
 
     def bounds(
         self, low: str, high: str, truth: NDArray[np.float64], crossed: str | None = None
@@ -104,15 +112,15 @@ class SourceTable(ABC):
 
     def flags(self, name: str) -> NDArray[np.bool_]:
         """Return a column of booleans: true and false, or 1 and 0."""
-        return _values.as_flags(self._plain(name, "true or false"), name, self._problems)
+        return _values.as_flags(self._plain(name, "true or false", "value"), name, self._problems)
 
     def labels(self, name: str) -> NDArray[Any]:
         """Return a column of labels: whole numbers where all of them are, else text."""
-        return _values.as_names(self._plain(name, "single labels"), name, self._problems)
+        return _values.as_names(self._plain(name, "single labels", "name"), name, self._problems)
 
     def texts(self, name: str) -> list[str | None]:
         """Return a column as text, as it is written; None where it says nothing."""
-        values = self._plain(name, "text")
+        values = self._plain(name, "text", "text")
         gaps = _values.blank(values)
         return [
             None if gap else _values.text_of(value) for value, gap in zip(values.tolist(), gaps, strict=True)
@@ -135,7 +143,7 @@ class SourceTable(ABC):
         """Return a column of lists of labels: lists as such, JSON arrays, or text divided by ``|``."""
         self.check_columns([name], lists=True)
         # In a table of text, an empty field is an empty list.
-        values = self._loaded(name)
+        values = self._loaded(name, "text")
         needed = np.full(len(values), self.kinds[name] == "list")
         return _values.as_lists(values, name, self._problems, needed=needed)
 
@@ -156,26 +164,29 @@ class SourceTable(ABC):
     def _problems(self) -> Problems:
         return Problems(collect=False, label=self.label)
 
-    def _plain(self, name: str, what: str) -> NDArray[Any]:
+    def _plain(self, name: str, what: str, form: Form) -> NDArray[Any]:
         if self.kinds.get(name) in ("list", "other"):
             raise DataError(f"{self.label}: the column {name!r} must hold {what}, and it is nested or binary")
         self.check_columns([name])
-        return self._loaded(name)
+        return self._loaded(name, form)
 
-    def _loaded(self, name: str) -> NDArray[Any]:
-        values = self.load([name])[name]
+    def _loaded(self, name: str, form: Form) -> NDArray[Any]:
+        values = self.load([name], form)[name]
         if not len(values):
             raise DataError(f"{self.label}: the table has no rows")
         return values
 
 
+class QueriedColumn(NamedTuple):
+    """What to select to get a column, and its kind; text may spell anything."""
+
+    expression: str
+    kind: str
+
+
 class QueriedTable(SourceTable):
-    """A table that is asked in SQL."""
+    """A table that is queried in SQL."""
 
     @abstractmethod
-    def expression(self, name: str) -> str:
-        """Return what to select to get a column as numbers, booleans or text."""
-
-    @abstractmethod
-    def is_text(self, name: str) -> bool:
-        """True where that is text, whatever the text may spell."""
+    def column(self, name: str, form: Form) -> QueriedColumn:
+        """Return how to select a column in a form; see `load`."""

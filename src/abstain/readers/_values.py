@@ -54,6 +54,8 @@ _WHOLE_NAME = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
 _WHOLE_FLOAT = re.compile(r"(-?[1-9][0-9]*|0)\.0+", re.ASCII)
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9]+", re.ASCII)
 _LONGEST_NUMBER = 400
+# A whole number of so many digits fits 64 bits.
+MOST_DIGITS = 18
 
 
 @dataclass(slots=True)
@@ -145,6 +147,31 @@ def _spelled(texts: list[str]) -> list[Any] | None:
     if None in numbers or any(map(_LEADING_ZERO.fullmatch, stripped)):
         return None
     return [int(text) for text in stripped] if all(map(_WHOLE.fullmatch, stripped)) else numbers
+
+
+def spelling(texts: Mapping[str | None, float | None]) -> str:
+    """Return what every one of some texts spells: "whole", "number" or "boolean"; otherwise "text".
+
+    Whole numbers are those that are also whole as names. The texts are given with the number that another reader reads
+    each as, None for none; if it is not the same number, it is "text".
+
+    >>> spelling({"1": 1.0, "25": 25.0}), spelling({"1": 1.0, "0.5": 0.5}), spelling({"01": 1.0})
+    ('whole', 'number', 'text')
+    """
+    stated = [text for text in texts if text is not None and text.strip()]
+    spelled = _spelled(stated) if stated else None
+    if spelled is None:
+        return "text"
+    if isinstance(spelled[0], bool):
+        return "boolean" if all(text.casefold() in _TRUTH_WORDS for text in stated) else "text"
+    if isinstance(spelled[0], int):
+        plain = all(len(text) <= MOST_DIGITS and _WHOLE_NAME.fullmatch(text) for text in stated)
+        return "whole" if plain else "text"
+    same = all(
+        texts[text] == number or (texts[text] is not None and math.isnan(number))
+        for text, number in zip(stated, spelled, strict=True)
+    )
+    return "number" if same else "text"
 
 
 def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: bool = False) -> Floats:
@@ -249,7 +276,7 @@ def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any
     for pattern in (_WHOLE_NAME, _WHOLE_FLOAT):
         if all(pattern.fullmatch(text) for text in texts):
             texts = [text.partition(".")[0] for text in texts]
-            if all(len(text) <= 18 for text in texts):
+            if all(len(text) <= MOST_DIGITS for text in texts):
                 return np.array([int(text) for text in texts], dtype=np.int64)
     return _validate.objects(texts)
 

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from abstain.readers._engine import Engine
     from abstain.readers._read import ReadArguments
     from abstain.readers._tables import QueriedTable
-    from abstain.resampling import CountedRows
 
     Found = Mapping[str, NDArray[Any]]
 
@@ -70,9 +69,6 @@ _MOST_BITS = 1 << 27
 
 class AggregatedTable(Statements):
     """What the rows of a table that is counted mean. Make one with `of`."""
-
-    # What makes the last cells known to the engine, where they are not yet.
-    _give_cells: Callable[[], None] | None = None
 
     @classmethod
     def of(
@@ -93,6 +89,7 @@ class AggregatedTable(Statements):
                     f"{table.label}: intervals and sets are judged row by row; load the table (engine, --engine: numpy)"
                 )
         table.check_columns([*(roles.metadata or ()), *(roles.percent or ())])
+        table.prepare([name for name, kind in table.kinds.items() if kind not in ("list", "other")])
         found = problems or Problems(collect=False)
         made = cls(table, engine, roles, columns, units, origin or {}, problems=found)
         made._check_one_system()
@@ -102,7 +99,12 @@ class AggregatedTable(Statements):
         column = system_column(self.table, self.roles, self.columns)
         if column is None:
             return
-        if self._number(self.engine.source(), f"count(DISTINCT {self.table.expression(column)})") > 1:
+        if (
+            self._number(
+                self.engine.source(), f"count(DISTINCT {self.table.column(column, 'text').expression})"
+            )
+            > 1
+        ):
             raise CountingError(
                 f"{self.table.label}: the column {column!r} tells several systems apart, and rows are counted for one; "
                 "load the table (engine, --engine: numpy)"
@@ -110,18 +112,8 @@ class AggregatedTable(Statements):
 
     # The kinds of rows, and what they mean.
 
-    def _kinds_of_rows(self, rows: CountedRows) -> dict[str, NDArray[Any]]:
-        count = [int(rows.counts(kind).sum(dtype=np.int64)) for kind in range(rows.kind_count)]
-        found = dict(zip(self._kind_keys.values(), rows.kinds(), strict=True))
-        found |= {"n": np.array(count, np.int64), "total": np.array(count, np.float64)}
-        found |= {"least": np.ones(len(count)), "number": np.arange(len(count))}
-        self.engine.give("kinds", found)
-        return found
-
     @cached_property
     def _kinds(self) -> dict[str, NDArray[Any]]:
-        if self._rows is not None:
-            return self._kinds_of_rows(self._rows)
         keys, base = ", ".join(self._kind_keys.values()), self._base
         counted = f"{base.count} AS n, {base.total} AS total, {base.least} AS least"
         self.engine.keep(
@@ -242,7 +234,7 @@ class AggregatedTable(Statements):
         """
         names = self._columns_of(signals)
         together = self._columns_of(self.roles.signals or ())
-        if not self._counted_already(names) and self._base.counts and not set(names) <= set(together):
+        if self._base.counts and not set(names) <= set(together):
             self._base = self._uncounted  # which has every column
         for name in names:
             if not name.endswith(ABSENT_SUFFIX):
@@ -259,7 +251,6 @@ class AggregatedTable(Statements):
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
             self._unit = "c"
-            self._rows = None
             self.__dict__.pop("_base", None)
             return self.items(code, signals, view=view)
         counted = Aggregation(
@@ -294,9 +285,12 @@ class AggregatedTable(Statements):
         nothing = np.broadcast_to(np.nan, rows)
         return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.signals}
 
+    def _is_text(self, name: str) -> bool:
+        return self.table.column(name, "value").kind == "text"
+
     def _check_numbers(self, name: str) -> None:
         """Raise where a text spells no number; where few differ, and all are of answers, they are read one by one."""
-        if not self.table.is_text(name) or (self._all_answered and not self._is_continuous(name)):
+        if not self._is_text(name) or (self._all_answered and not self._is_continuous(name)):
             return
         value = f"b.{self._signal_keys[name]}"
         wrong = f"{value} IS NOT NULL AND NOT {self.engine.matches(value, NUMBER)}"
@@ -310,63 +304,6 @@ class AggregatedTable(Statements):
         with rows_named_by(self.table.paths):
             TableRows(self.table, {}, {}, problems).signal(name, {name: text.astype(object)})
 
-    def _counted_already(self, names: Sequence[str]) -> bool:
-        """True where the rows that were counted in one pass tell these signals."""
-        return self._rows is not None and set(names) <= set(self._columns_of(self.roles.signals or ()))
-
-    def _cells_of_rows(
-        self, rows: CountedRows, code: Indices, names: Sequence[str]
-    ) -> dict[str, NDArray[Any]]:
-        """Return the cells of rows that were counted in one pass, with the mean and the ends of each cell's bin."""
-        answered = self.kinds.outcome == Outcome.ANSWERED
-        levels = rows.levels()
-        unknown = len(levels)  # the level of what was not answered
-        sums, held = np.zeros(unknown), np.zeros(unknown)
-        low, high = np.full(unknown, np.inf), np.full(unknown, -np.inf)
-        parts = []
-        for number in range(int(code.max(initial=-1)) + 1):
-            kinds = np.flatnonzero(code == number).tolist()
-            # All rows together fit 32 bits, or they would not have been counted.
-            count = sum((rows.counts(kind) for kind in kinds[1:]), rows.counts(kinds[0]))
-            if not self.units:
-                count = count.sum(axis=1, keepdims=True)
-            if names and answered[kinds[0]]:
-                cells = np.flatnonzero(count)  # faster than to ask for both places at once
-                level, unit = np.divmod(cells.astype(np.uint32), np.uint32(count.shape[1]))
-                there = count.ravel()[cells]
-                held += count.sum(axis=1)
-                for kind in kinds:
-                    total, least, largest = rows.bins(kind).T
-                    sums += total
-                    np.minimum(low, least, out=low)
-                    np.maximum(high, largest, out=high)
-            else:
-                count = count.sum(axis=0)
-                unit = np.flatnonzero(count)
-                level, there = np.full(len(unit), unknown), count[unit]
-            parts.append((unit.astype(np.int16), np.full(len(unit), number, np.int32), level, there))
-        unit, codes, level, count = (np.concatenate(column) for column in zip(*parts, strict=True))
-        found = {"u": unit, "code": codes, "n": count.astype(np.int64), "total": count.astype(np.float64)}
-        found["number"] = np.arange(len(unit))
-        own = {self._signal_keys[name]: np.append(levels, np.nan) for name in names}
-        for name in names:
-            key = self._signal_keys[name]
-            if self._is_continuous(name):
-                with np.errstate(invalid="ignore"):
-                    ends = {"mean": sums / held, "low": low, "high": high}
-                found |= {f"{end}_{key}": np.append(column, np.nan)[level] for end, column in ends.items()}
-            else:
-                found[key] = own[key][level]
-
-        def give_cells() -> None:
-            self._give_codes(code)
-            names_of_cells = {key: found[key] for key in ("u", "code", "number")}
-            self.engine.give("cells", {**names_of_cells, **{key: bins[level] for key, bins in own.items()}})
-
-        # The engine needs them only to find a row that is wrong.
-        self._counted_cells, self._give_cells = object(), give_cells
-        return found
-
     def _give_codes(self, code: Indices) -> None:
         """Make the code of each kind of row known to the engine."""
         answered = (self.kinds.outcome == Outcome.ANSWERED).astype(np.int8)
@@ -374,8 +311,6 @@ class AggregatedTable(Statements):
         self.engine.give("codes", numbered)
 
     def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        if self._rows is not None and self._counted_already(names):
-            return self._cells_of_rows(self._rows, code, names)
         self._give_codes(code)
         base, keys = self._base, self._cell_keys(names)
         rows = self._coded(base.select, names, [*["b.n AS n"] * base.counts, *["b.w AS w"] * base.weighed])
@@ -390,7 +325,7 @@ class AggregatedTable(Statements):
         places = ", ".join(str(place + 1) for place in range(len(keys)))
         statement = f"SELECT {', '.join([*parts, *counted])} FROM ({rows}) AS b GROUP BY {places}"
         self.engine.keep("cells", statement, number=self.engine.in_order)
-        self._counted_cells, self._give_cells = object(), None
+        self._counted_cells = object()
         many = self._number(self.engine.known("cells"))
         if many > _MOST_CELLS:
             raise CountingError(
@@ -410,7 +345,7 @@ class AggregatedTable(Statements):
             key = self._signal_keys[name]
             value = f"b.{key}" if self._all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
             if self._is_continuous(name):
-                value = f"{'TRY_CAST' if self.table.is_text(name) else 'CAST'}({value} AS DOUBLE)"
+                value = f"{'TRY_CAST' if self._is_text(name) else 'CAST'}({value} AS DOUBLE)"
             parts.append(f"{value} AS {key}")
         return f"SELECT {', '.join(parts)} FROM {self.with_kinds(select, 'codes')}"
 
@@ -419,7 +354,7 @@ class AggregatedTable(Statements):
         answered = np.flatnonzero(self.kinds.outcome == Outcome.ANSWERED)
         self.engine.give("answers", {"number": answered})
         value = f"b.{self._signal_keys[name]}"
-        number = f"TRY_CAST({value} AS DOUBLE)" if self.table.is_text(name) else f"CAST({value} AS DOUBLE)"
+        number = f"TRY_CAST({value} AS DOUBLE)" if self._is_text(name) else f"CAST({value} AS DOUBLE)"
         return f"SELECT {number} AS v FROM {self.with_kinds(self._raw, 'answers')}"
 
     def with_kinds(self, select: str, given: str) -> str:
@@ -444,9 +379,6 @@ class AggregatedTable(Statements):
 
     def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
         """Return the first rows of some cells, by their numbers."""
-        if self._give_cells is not None:
-            self._give_cells()
-            self._give_cells = None
         self.engine.give("wrong", {"number": wrong})
         keys = self._cell_keys(names)
         select = f"SELECT *, {self._unit} AS u FROM ({self._select(numbers=True)}) AS raw_rows"
@@ -528,16 +460,11 @@ class AggregatedTable(Statements):
         return np.where(beyond, 0, group)
 
     def _distinct(self) -> int:
-        if self._rows is not None:
-            return int(self._rows.members().sum())
         return self._number(f"({self._raw}) AS r", "count(DISTINCT c)")
 
     def _members(self, part: Indices | None = None) -> Floats:
         """Return how many clusters of each group have a judged row, or by part a row of kinds of that part."""
         judged, rows, kept = self.kinds.outcome <= Outcome.ABSTAINED, f"({self._raw}) AS b", "0"
-        if self._rows is not None and part is None and self._all_judged:
-            found = self._rows.members()
-            return found if self.units else np.where(np.arange(GROUPS) == 0, found.sum(), 0.0)
         if part is not None or not self._all_judged:
             given = np.zeros(len(judged), np.intp) if part is None else part
             self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
@@ -630,20 +557,17 @@ def _represented(key: str, found: Found) -> tuple[Floats, Mask]:
     The value is the same in all units: the mean of the bin, or the only value that the bin holds.
     """
     low, high = (found[f"{end}_{key}"].astype(np.float64) for end in ("low", "high"))
-    if f"mean_{key}" in found:
-        mean = found[f"mean_{key}"]
-    else:
-        bins, index = np.unique(found[key].astype(np.float64), return_inverse=True)
-        count, total = (
-            np.bincount(index, weights=found[name].astype(np.float64)) for name in ("n", f"sum_{key}")
-        )
-        with np.errstate(invalid="ignore"):
-            mean = total / count
-        mean = np.where(np.isfinite(mean), mean, bins)[index]
-        least, largest = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
-        np.fmin.at(least, index, low)
-        np.fmax.at(largest, index, high)
-        low, high = least[index], largest[index]
+    bins, index = np.unique(found[key].astype(np.float64), return_inverse=True)
+    count, total = (
+        np.bincount(index, weights=found[name].astype(np.float64)) for name in ("n", f"sum_{key}")
+    )
+    with np.errstate(invalid="ignore"):
+        mean = total / count
+    mean = np.where(np.isfinite(mean), mean, bins)[index]
+    least, largest = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
+    np.fmin.at(least, index, low)
+    np.fmax.at(largest, index, high)
+    low, high = least[index], largest[index]
     return np.where(low == high, low, mean), low < high
 
 

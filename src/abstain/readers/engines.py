@@ -207,7 +207,11 @@ def _duckdb_files(
     from abstain.readers._duckdb_tables import DuckTable  # noqa: PLC0415
     from abstain.readers._file_tables import open_files  # noqa: PLC0415
 
-    shared = beside.table.connection if beside is not None and isinstance(beside.table, DuckTable) else None
+    shared = (
+        beside.table.database.connection
+        if beside is not None and isinstance(beside.table, DuckTable)
+        else None
+    )
     table = open_files(files, form.name, connection=shared or _sql.connect(memory))
     return table, DuckEngine(table), table_origin(table, form)
 

@@ -39,13 +39,15 @@ def number_columns(counting: AggregatedTable) -> tuple[str, ...]:
     That of the confidence is one of them, whatever it holds.
     """
     engine, table = counting.engine, counting.table
-    names = [name for name in counting.signals if name in table.kinds]
-    texts = [name for name in names if table.is_text(name) and name != counting.columns.get("confidence")]
+    confidence = counting.columns.get("confidence")
+    kinds = {name: table.column(name, "value").kind for name in counting.signals if name in table.kinds}
+    names = [name for name, kind in kinds.items() if kind != "boolean" or name == confidence]
+    texts = [name for name in names if kinds[name] == "text" and name != confidence]
     if not texts:
         return tuple(names)
     asked = []
     for place, name in enumerate(texts):
-        value = table.expression(name)
+        value = table.column(name, "text").expression
         said = f"{value} IS NOT NULL AND NOT {is_blank(value, engine)}"
         asked.append(f"count(CASE WHEN {said} THEN 1 END) AS n{place}")
         asked.append(

@@ -37,18 +37,15 @@ from abstain.resampling._curves import (
     truncated,
 )
 from abstain.resampling._kernel import RandomStream, description, kernel, lanes_for
-from abstain.resampling._rows import CountedRows, RowsRefused
 
 __all__ = [
     "HARMONIC",
     "LOGARITHM",
     "ClusterSums",
-    "CountedRows",
     "Crossing",
     "CurveRequest",
     "CurveSums",
     "RandomStream",
-    "RowsRefused",
     "RunningSums",
     "Statistic",
     "StopFlag",

@@ -41,7 +41,6 @@ ABI = 1
 _CHOICES = ("auto", "require", "skip")
 _ENDINGS = {"win32": ".dll", "darwin": ".dylib"}
 SOURCE = Path(__file__).with_name("_kernel.c")
-ROWS = SOURCE.with_name("_rows.c")
 # Not called after this module, which Python would then take it for.
 LIBRARY = SOURCE.with_name("libabstain" + _ENDINGS.get(sys.platform, ".so"))
 
@@ -97,12 +96,6 @@ class Library:
         self.draw_room = self._function("draw_room", chosen, *room, restype=ctypes.c_int64)
         self.weigh = self._function("weigh", chosen, ctypes.c_void_p)
         self.walk = self._function("walk", chosen, ctypes.c_void_p)
-        # Rows are counted alike at every level.
-        self.rows_new = self._function("rows_new", "", *[ctypes.c_int64] * 4, restype=ctypes.c_void_p)
-        pieces = (ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_void_p] * 3)
-        self.rows_add = self._function("rows_add", "", *pieces)
-        self.rows_members = self._function("rows_members", "", *[ctypes.c_void_p] * 2, restype=None)
-        self.rows_free = self._function("rows_free", "", ctypes.c_void_p, restype=None)
 
     def _function(self, name: str, suffix: str, *arguments: Any, restype: Any = ctypes.c_int) -> Any:
         function = getattr(self._shared, f"abstain_{name}{suffix}")
@@ -143,7 +136,7 @@ class _WalkStruct(ctypes.Structure):
 @cache
 def source_hash() -> str:
     """Return what tells one source of the kernel from another."""
-    return hashlib.sha256(SOURCE.read_bytes() + ROWS.read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
 
 
 def find(path: Path) -> Kernel:
