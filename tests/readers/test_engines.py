@@ -595,7 +595,7 @@ def test_a_statement_that_duckdb_rejects_is_not_reported_as_a_damaged_file(tmp_p
     table = countable(path, engine="duckdb", **ROLES).count().table
     for statement in ("SELECT no_such_column FROM range(3)", "SELECT CAST('text' AS DOUBLE)", "SELECT FROM"):
         with pytest.raises(RuntimeError, match=r"t.parquet: DuckDB rejected a statement of abstain \(\w+\)"):
-            table.run(statement)
+            table.rows_of(statement)
 
 
 @pytest.mark.nightly
