@@ -94,7 +94,6 @@ class Cluster:
         for _ in range(2):
             self.start_worker()
         self.session = self._create_session()
-        wait_for(lambda: len(self.executors()) == 2, "executor on each of the two workers")
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         """Start a worker, on which the master starts one executor of the session."""
@@ -118,6 +117,7 @@ class Cluster:
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.files.minPartitionNum": str(PARTITIONS),
             "spark.sql.shuffle.partitions": "6",
+            "spark.ui.enabled": "true",  # settings of an earlier session in this process are inherited
             "spark.ui.liveUpdate.period": "0",
             "spark.ui.port": "0",
             "spark.ui.showConsoleProgress": "false",
@@ -150,6 +150,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         started = Cluster(processes, tmp_path_factory.mktemp("cluster"))
         stack.callback(started.session.stop)
         assert started.session.sparkContext.master == started.url
+        wait_for(lambda: len(started.executors()) == 2, "executor on each of the two workers")
         yield started
 
 
