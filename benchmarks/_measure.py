@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
+import sys
 import time
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,8 +25,25 @@ def best_times(
     return best
 
 
-def child_cpu(*commands: Sequence[str], folder: str) -> list[float]:
-    """Return the least CPU time of each process in seconds; they take turns, in a folder that sets nothing.
+class Usage(NamedTuple):
+    """The CPU time of a process in seconds and its peak memory in megabytes."""
+
+    cpu: float
+    megabytes: float
+
+
+# The peak memory of a child includes that of its parent, so a small process starts the command.
+_LAUNCH = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def child_usage(*commands: Sequence[str], folder: str, rounds: int = 15) -> list[Usage]:
+    """Return the least CPU time and the least peak of each process; they take turns, in a folder that sets nothing.
 
     They run as people have them: with modules compiled, as installing leaves them, and with as many threads as they
     start by themselves.
@@ -35,16 +51,16 @@ def child_cpu(*commands: Sequence[str], folder: str) -> list[float]:
     ours = ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     environment = {name: value for name, value in os.environ.items() if name not in ours}
 
-    def run(command: Sequence[str]) -> None:
-        subprocess.run(command, check=True, capture_output=True, env=environment, cwd=folder)
+    def run(command: Sequence[str]) -> Usage:
+        launch = [sys.executable, "-c", _LAUNCH, *command]
+        done = subprocess.run(launch, check=True, capture_output=True, text=True, env=environment, cwd=folder)
+        return Usage(*map(float, done.stdout.split()))
 
-    runs = [partial(run, command) for command in commands]
-    return best_times(*runs, rounds=15, clock=_children)
-
-
-def _children() -> float:
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
+    measured = [[run(command) for command in commands] for _ in range(rounds)]
+    return [
+        Usage(min(each.cpu for each in runs), min(each.megabytes for each in runs))
+        for runs in zip(*measured, strict=True)
+    ]
 
 
 def report(

@@ -1,4 +1,4 @@
-"""Engines: tallies with intervals against the bare GROUP BY that anybody would write, and memory at many rows.
+"""Engines: commands and tallies against the bare DuckDB statements that anybody would write, and memory at many rows.
 
 `python -m benchmarks.bench_engines 100000000` measures the memory of so many rows, once.
 """
@@ -18,10 +18,11 @@ import numpy as np
 
 import abstain
 from abstain.readers.engines import countables
-from benchmarks._measure import best_times, report
+from benchmarks._measure import Usage, best_times, child_usage, report
 
 ROWS = 10_000_000
 LIMIT_MB = 1_500
+COMMAND_LIMIT_MB = 500
 LEVELS = {"100 levels": "(hash(i) % 100) / 100", "all differ": "hash(i * 11) / 18446744073709551616"}
 
 _EVALUATE = (
@@ -67,8 +68,95 @@ def memory(rows: int) -> None:
             report(f"{rows:,} rows, {words}: 1.5 GB / peak", LIMIT_MB / used, 1.0, note)
 
 
+def labelled_table(path: Path, rows: int, confidence: str, *, text: bool = False, nulls: int = 0) -> Path:
+    """Write rows of an eighth as many clusters and of 50 x 60 groups; `nulls` percent have no prediction.
+
+    Labels and clusters are integers, or with `text` the same ones as strings. The suffix of the path is the format.
+    """
+    yes, no = ("'yes'", "'no'") if text else ("1", "0")
+    patient = ("'patient-' || " if text else "") + f"hash(i * 7) % {rows // 8}"
+    groups = (
+        "" if path.suffix == ".csv" else ", hash(i * 13) % 50 AS week, 'site ' || hash(i * 17) % 60 AS site"
+    )
+    duckdb.sql(
+        f"COPY (SELECT if(hash(i * 3) % 5 < 2, {yes}, {no}) AS truth, "
+        f"CASE WHEN hash(i * 2) % 100 < {nulls} THEN NULL WHEN hash(i * 5) % 5 > 0 THEN {yes} ELSE {no} END "
+        f"AS prediction, {confidence} AS confidence, {patient} AS patient_id{groups} "
+        f"FROM range({rows}) t(i)) TO '{path}'"
+    )
+    return path
+
+
+def evaluation_command(path: Path, *options: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "abstain", "evaluate", str(path), *options)
+
+
+def duckdb_command(statement: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", f"import duckdb; duckdb.execute({statement!r}).fetchall()")
+
+
+def report_command(what: str, ours: Usage, peer: Usage, most: float | None = None) -> None:
+    """Report the ratio of the CPU times of two processes, and the memory of ours next to it."""
+    note = f"{ours.cpu:.1f} s, {ours.megabytes:.0f} MB / {peer.cpu:.1f} s, {peer.megabytes:.0f} MB"
+    report(what, ours.cpu / peer.cpu, note=note, most=most)
+
+
+def csv_commands(folder: Path) -> None:
+    """Report `abstain evaluate` of a million rows of CSV against DuckDB reading them with types."""
+    for words, text in (("integers", False), ("strings", True)):
+        path = labelled_table(folder / "million.csv", 1_000_000, "(hash(i * 11) % 1000) / 1000", text=text)
+        peer, ours = child_usage(
+            duckdb_command(f"CREATE TABLE t AS FROM read_csv('{path}')"),
+            evaluation_command(path),
+            folder=str(folder),
+            rounds=3,
+        )
+        report_command(
+            f"a million rows of CSV, {words}: evaluate / read_csv, CPU", ours, peer, None if text else 4
+        )
+
+
+def parquet_commands(folder: Path) -> None:
+    """Report `abstain evaluate` of ten million rows of Parquet against the bare GROUP BY."""
+    for words, text in (("integers", False), ("strings", True)):
+        path = labelled_table(folder / "labelled.parquet", ROWS, LEVELS["100 levels"], text=text, nulls=20)
+        peer, ours = child_usage(
+            duckdb_command(f"SELECT truth, prediction, confidence, count(*) FROM '{path}' GROUP BY ALL"),
+            evaluation_command(path, "--null-prediction", "abstained"),
+            folder=str(folder),
+            rounds=2,
+        )
+        report_command(
+            f"ten million rows, {words}: evaluate / bare GROUP BY, CPU", ours, peer, None if text else 10
+        )
+        report(
+            f"ten million rows, {words}: 500 MB / peak",
+            COMMAND_LIMIT_MB / ours.megabytes,
+            None if text else 1.0,
+            f"{ours.megabytes:.0f} MB",
+        )
+
+
+def group_commands(folder: Path) -> None:
+    """Report `abstain evaluate --by` against the same evaluation without groups."""
+    path = labelled_table(folder / "groups.parquet", 5_000_000, LEVELS["all differ"])
+    for words, columns in (("50 groups", "week"), ("3,000 groups", "week,site")):
+        what = f"five million rows: evaluate with {words} / without, CPU"
+        commands = evaluation_command(path), evaluation_command(path, "--by", columns)
+        try:
+            peer, ours = child_usage(*commands, folder=str(folder), rounds=1)
+        except subprocess.CalledProcessError as failure:
+            print(f"  {what:<62}    failed: {failure.stderr.strip().splitlines()[-1]}")
+        else:
+            report_command(what, ours, peer)
+
+
 def main() -> None:
     """Report the ratios."""
+    with tempfile.TemporaryDirectory() as folder:
+        csv_commands(Path(folder))
+        parquet_commands(Path(folder))
+        group_commands(Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         for words, confidence in LEVELS.items():
             path = table(Path(folder) / f"{words}.parquet", ROWS, confidence)

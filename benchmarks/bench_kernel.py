@@ -25,7 +25,7 @@ from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
 from abstain.resampling import kernel
 from abstain.resampling._kernel import Kernel, weigh_with
-from benchmarks._measure import best_times, child_cpu, report
+from benchmarks._measure import best_times, child_usage, report
 from benchmarks.bench_selective import ARTIFACT, EVERYTHING, GRID, ours, peer
 
 if TYPE_CHECKING:
@@ -199,14 +199,14 @@ def whole_processes() -> None:
     with tempfile.TemporaryDirectory() as folder:
         flags = ("--mode", "few_shot", "--quiet", "--threads", "1", "-o", f"{folder}/metrics.json")
         program = (sys.executable, "-m", "abstain")
-        imports, evaluation, help_text = child_cpu(
+        imports, evaluation, help_text = child_usage(
             (sys.executable, "-c", "import numpy"),
             (*program, "evaluate", str(RUN_FILE), *flags),
             (*program, "--help"),
             folder=folder,
         )
-    report("`abstain evaluate` of a run file, in `import numpy`, CPU", evaluation / imports, most=3)
-    report("`abstain --help`, in `import numpy`, CPU", help_text / imports, most=1)
+    report("`abstain evaluate` of a run file, in `import numpy`, CPU", evaluation.cpu / imports.cpu, most=3)
+    report("`abstain --help`, in `import numpy`, CPU", help_text.cpu / imports.cpu, most=1)
 
 
 def main() -> None:
