@@ -49,7 +49,15 @@ class ArgumentError(AbstainError):
 
 
 class CountingError(ArgumentError):
-    """What is asked needs the rows of a table themselves, and an engine only counts them."""
+    """A request that needs single rows of a table, which an engine does not hand over.
+
+    Attributes:
+        reason: why it needs them.
+    """
+
+    def __init__(self, label: str, reason: str, *, way_out: str = "") -> None:
+        super().__init__(f"{label}: {reason}; {way_out}load the table (engine, --engine: numpy)")
+        self.reason = reason
 
 
 class DataError(AbstainError):

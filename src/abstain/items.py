@@ -137,6 +137,7 @@ class Aggregation:
         first: returns the number of the first row that some items represent, by their names; None if it is unknown.
         having: returns, for metadata columns and by the label of every group of items, the number of clusters in each
             group of clusters that have an evaluated item of it.
+        asked: False if the table is loaded should counting not do.
         by_chance: True if rows have neither names nor an order, so that it is random which ones are left out together.
     """
 
@@ -147,6 +148,7 @@ class Aggregation:
     view: Callable[[tuple[str, ...]], Items] = field(repr=False)
     first: Callable[[NDArray[Any]], int | None] = field(repr=False)
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]] = field(repr=False)
+    asked: bool = True
     by_chance: bool = False
 
     @property

@@ -243,6 +243,8 @@ def announcements(
     path, lines = provenance.get("path", "items"), []
     if "engine" in provenance:
         lines.append(f"{path}: its rows are counted by {provenance['engine']}; --engine numpy loads them")
+    if "loaded_because" in provenance:
+        lines.append(f"{path}: loaded into memory, because {provenance['loaded_because']}")
     guessed = [role for role in provenance.get("guessed", ()) if role not in named]
     if guessed:
         columns = provenance["columns"]

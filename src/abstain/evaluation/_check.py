@@ -140,17 +140,21 @@ def check(
     reading = {"engine": engine, "memory": memory, "master": master}
     tables = countables({"": source}, **reading, **options)
     return counted_or_loaded(
-        tables, lambda opened: _check_aggregated(opened[""]), lambda: _check_loaded(source, options)
+        tables,
+        lambda opened: _check_aggregated(opened[""]),
+        lambda reason: _check_loaded(source, options, reason),
     )
 
 
-def _check_loaded(source: Any, options: Mapping[str, Any]) -> SourceCheck:
+def _check_loaded(source: Any, options: Mapping[str, Any], reason: str | None) -> SourceCheck:
     problems = Problems()
     # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
     systems = read_systems(source, **{"metadata": (), **options}, problems=problems)
     if GUIDANCE in next(iter(systems.values())).provenance.get("unread", ()):
         systems = read_systems(source, **{"metadata": (GUIDANCE,), **options}, problems=Problems())
     items = stack(list(systems.values())) if len(systems) > 1 else next(iter(systems.values()))
+    if reason is not None:
+        items = items.with_provenance(loaded_because=reason)
     return _source_check(
         items,
         systems,

@@ -118,8 +118,7 @@ def _counting(
     }
     for what, asked in refused.items():
         if asked:
-            way_out = "load the table (engine, --engine: numpy)"
-            raise CountingError(f"{table.label}: {what}, and its rows are counted where they are; {way_out}")
+            raise CountingError(table.label, what)
     guided = any(GUIDANCE in metric.needs for metric in request.metrics)
     return table.count(
         signals=request.signals(name) or ("confidence",),

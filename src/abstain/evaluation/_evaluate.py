@@ -288,7 +288,7 @@ def aggregate_or_load(
         with at(*dict.fromkeys(table.label for table in tables.values()), kind=DataError):
             return work(tables)
 
-    def load() -> Found:
+    def load(reason: str | None) -> Found:
         loaded = {
             name: {"": source}
             if isinstance(source, Items)
@@ -296,6 +296,8 @@ def aggregate_or_load(
             for name, source in sources.items()
         }
         systems = readers.name_systems(loaded)
+        if reason is not None:
+            systems = {name: items.with_provenance(loaded_because=reason) for name, items in systems.items()}
         if on_read is not None and not all(isinstance(source, Items) for source in sources.values()):
             on_read(systems)
         paths = dict.fromkeys(

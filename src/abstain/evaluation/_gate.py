@@ -215,9 +215,7 @@ def gate(
         runs = dict(zip(sources, systems.values(), strict=True))
         own = comparison = promise = None
         if policy is not None and isinstance(runs[_NEW], Countable):
-            raise CountingError(
-                f"{runs[_NEW].label}: a promise is judged row by row; load the table (engine, --engine: numpy)"
-            )
+            raise CountingError(runs[_NEW].label, "a promise is judged row by row")
         if levels:
             own = evaluate({_NEW: runs[_NEW]}, metrics=[condition.metric for condition in levels], **options)
         if compares:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.confidence import no_confidence
-from abstain.errors import ResultWarning
+from abstain.errors import CountingError, ResultWarning
 from abstain.inference import number_text
 from abstain.losses import possible_scale
 from abstain.metrics.curves import binning_bounds
@@ -32,6 +32,8 @@ SIMULATED_COVERAGE = {
 # Of which metrics it is said what the items that were left out could do to them, and of how many at most.
 _BOUNDED = ("augrc", "aurc", "accuracy", "selective_accuracy")
 _MOST_BOUNDED = 4
+# Half a unit of the third decimal: a table whose areas are less exact in bins is loaded, unless an engine was named.
+_LARGEST_BOUND = 0.0005
 # The code of the warning that comes before all others: it puts every number in doubt.
 POSSIBLE_SCALE = "possible_scale"
 NEVER_EQUAL = (
@@ -156,6 +158,9 @@ def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> 
     if not is_bin.any():
         return ()
     augrc, aurc = binning_bounds(curve, rows.worst_loss, is_bin)
+    if max(augrc, aurc) >= _LARGEST_BOUND and items.counted is not None and not items.counted.asked:
+        table = str(items.provenance.get("path", "the table"))
+        raise CountingError(table, f"bins of {name} would give its AURC only to {aurc:.1g}")
     widest = float(np.diff(curve.coverage, prepend=0.0)[is_bin].max())
     message = (
         f"{name} is continuous and was counted in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC to "

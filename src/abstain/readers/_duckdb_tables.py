@@ -77,7 +77,7 @@ class Database:
         self.query(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
 
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Create a temporary table from columns of numbers."""
+        """Create a temporary table from columns of whole numbers."""
         assert self.connection is not None
         self.connection.register("given", dict(columns))
         self.create(name, "FROM given")
@@ -106,11 +106,9 @@ class RelationDatabase(Database):
         self._created.add(name)
 
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Create a temporary table from columns of numbers."""
-        given = dict(columns)  # DuckDB finds the variable by its name
-        self._relation.query(self._name, f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
-        self._created.add(name)
-        del given
+        """Create a temporary table from columns of whole numbers."""
+        lists = (f"unnest({values.tolist()}::BIGINT[]) AS {column}" for column, values in columns.items())
+        self.create(name, f"SELECT {', '.join(lists)}")
 
 
 def _drop(relation: Any, name: str, created: set[str]) -> None:
@@ -188,6 +186,24 @@ class DuckTable(QueriedTable):
         name = unused_name()
         self.query(f"CREATE TEMP VIEW {name} AS {statement}")
         return name
+
+    def join_database(self, other: DuckTable) -> bool:
+        """Make the rows known to statements about another table; False if that is in another database.
+
+        Statements about a user's relation know no other rows than its own, unless these are in a temporary table.
+        """
+        if self.database.connection is other.database.connection is not None:
+            return True
+        import duckdb  # noqa: PLC0415
+
+        name = unused_name()
+        self.create(name, f"FROM {self.source}")
+        self.source = name
+        try:
+            other.database.query(f"FROM {name} LIMIT 0")
+        except duckdb.CatalogException:
+            return False
+        return True
 
     def create(self, name: str, statement: str) -> None:
         """Create a temporary table from a query."""

@@ -1,4 +1,7 @@
-"""Data frames as tables: pandas, polars, PyArrow and whatever else narwhals knows; none of them is a dependency."""
+"""Data frames as tables: pandas, polars, PyArrow and whatever else narwhals knows; none of them is a dependency.
+
+DuckDB reads lazy frames where they are. Any other frame is read through narwhals.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate, labels
+from abstain import _sql, _validate, labels
 from abstain.errors import ArgumentError, DataError
-from abstain.readers._duckdb_tables import DuckTable, RelationDatabase, unused_name
+from abstain.readers._duckdb_tables import Database, DuckTable, RelationDatabase, unused_name
 from abstain.readers._tables import SourceTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import duckdb
     from numpy.typing import NDArray
 
     from abstain.readers._tables import Form
@@ -22,15 +26,14 @@ if TYPE_CHECKING:
 
 def open_frame(source: object) -> SourceTable:
     """Return a data frame, eager or lazy, as a table."""
-    # A relation is known by its module, so that nothing is imported for the sake of asking.
-    if type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
-        name = unused_name()
-        return DuckTable(RelationDatabase(source, name), name, "the DuckDB relation")
     if type(source).__module__.startswith("pyspark"):
         raise ArgumentError(
             "a Spark DataFrame is counted where it is, by abstain.evaluate; for anything else that needs its rows, "
             "collect it first (toPandas, toArrow)"
         )
+    lazy = open_lazy(source)
+    if lazy is not None:
+        return lazy
     import narwhals as nw  # noqa: PLC0415
     from narwhals.exceptions import DuplicateError  # noqa: PLC0415
 
@@ -43,6 +46,67 @@ def open_frame(source: object) -> SourceTable:
         ) from None
     except DuplicateError:
         raise DataError("the frame has two columns of one name; rename one of them") from None
+
+
+def open_lazy(
+    source: Any, memory: str | None = None, connection: duckdb.DuckDBPyConnection | None = None
+) -> DuckTable | None:
+    """Return a lazy frame that DuckDB reads where it is; None for any other source.
+
+    These are DuckDB relations, Ibis tables of any backend, polars LazyFrames and PyArrow datasets. A connection of ours
+    reads the last two. Nothing is imported to find out which it is.
+    """
+    package, kind = type(source).__module__.partition(".")[0], type(source).__name__
+    if package == "narwhals" and kind == "LazyFrame":
+        return open_lazy(source.to_native(), memory, connection)
+    if package in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
+        name = unused_name()
+        return DuckTable(RelationDatabase(source, name), name, "the DuckDB relation")
+    if package == "ibis" and hasattr(source, "get_backend"):
+        return _open_ibis(source, memory, connection)
+    if package == "polars" and kind == "LazyFrame":
+        return _open_scanned(
+            source, source.collect_schema().names(), "the polars LazyFrame", memory, connection
+        )
+    if package == "pyarrow" and hasattr(source, "scanner"):
+        return _open_scanned(source, source.schema.names, "the PyArrow dataset", memory, connection)
+    return None
+
+
+def _open_scanned(
+    source: Any,
+    names: Sequence[str],
+    label: str,
+    memory: str | None,
+    connection: duckdb.DuckDBPyConnection | None,
+) -> DuckTable | None:
+    """Return a source of Arrow data that DuckDB scans as often as it needs to; None if this version cannot."""
+    import duckdb  # noqa: PLC0415
+
+    database, name = Database(connection or _sql.connect(memory)), unused_name()
+    assert database.connection is not None
+    try:
+        database.connection.register(name, source)
+    except (ImportError, duckdb.Error):
+        return None
+    return DuckTable(database, name, label, names)
+
+
+def _open_ibis(source: Any, memory: str | None, connection: duckdb.DuckDBPyConnection | None) -> DuckTable:
+    """Return an Ibis table: of DuckDB as a relation, of another backend as a copy of its rows."""
+    label = "the Ibis table"
+    if len({name.casefold() for name in source.columns}) < len(source.columns):
+        # DuckDB and others would silently take one of them for the other.
+        raise DataError(f"{label}: has columns whose names differ in case alone; rename one of them")
+    backend, name = source.get_backend(), unused_name()
+    if backend.name == "duckdb":
+        relation = backend.con.sql(str(source.compile()))
+        return DuckTable(RelationDatabase(relation, name), name, label)
+    database = Database(connection or _sql.connect(memory))
+    assert database.connection is not None
+    database.connection.register(f"{name}_rows", source.to_pyarrow_batches())
+    database.create(name, f"FROM {name}_rows")
+    return DuckTable(database, name, label)
 
 
 class FrameTable(SourceTable):

@@ -92,6 +92,7 @@ class Statements:
         kept: which of the rows are counted; all of them when left out.
         whole: where some of the rows are counted, the counting of all, which says what the columns mean.
         problems: where to say what is wrong with rows; the first of it is raised when left out.
+        asked: False if the table is loaded should counting not do.
     """
 
     table: QueriedTable
@@ -103,6 +104,7 @@ class Statements:
     kept: Kept | None = None
     whole: Self | None = None
     problems: Problems = field(default_factory=lambda: Problems(collect=False))
+    asked: bool = True
 
     def _number(self, source: str, what: str = "count(*)") -> int:
         """Return one number about rows; how many there are, when left out."""
@@ -312,9 +314,9 @@ class Statements:
         count = self._number(f"{self.engine.source()} WHERE {wrong}")
         if count:
             raise CountingError(
-                f"{self.table.label}: the column {column!r} holds names as floating-point numbers, which are not whole "
-                f"in {count:,} rows; store them as text or as whole numbers, or load the table (engine, --engine: "
-                "numpy)"
+                self.table.label,
+                f"the column {column!r} holds names as floating-point numbers, which are not whole in {count:,} rows",
+                way_out="store them as text or as whole numbers, or ",
             )
 
     @cached_property

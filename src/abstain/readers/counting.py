@@ -79,19 +79,17 @@ class AggregatedTable(Statements):
         *,
         units: bool = True,
         origin: Mapping[str, Any] | None = None,
-        problems: Problems | None = None,
+        asked: bool = True,
     ) -> AggregatedTable:
         """Find out which column plays which role."""
         columns = assign_columns(table, roles)
         for role in _LOADED_ONLY:
             if role in columns:
-                raise CountingError(
-                    f"{table.label}: intervals and sets are judged row by row; load the table (engine, --engine: numpy)"
-                )
+                raise CountingError(table.label, "intervals and sets are judged row by row")
         table.check_columns([*(roles.metadata or ()), *(roles.percent or ())])
         table.prepare([name for name, kind in table.kinds.items() if kind not in ("list", "other")])
-        found = problems or Problems(collect=False)
-        made = cls(table, engine, roles, columns, units, origin or {}, problems=found)
+        problems = roles.problems or Problems(collect=False)
+        made = cls(table, engine, roles, columns, units, origin or {}, problems=problems, asked=asked)
         made._check_one_system()
         return made
 
@@ -106,8 +104,8 @@ class AggregatedTable(Statements):
             > 1
         ):
             raise CountingError(
-                f"{self.table.label}: the column {column!r} tells several systems apart, and rows are counted for one; "
-                "load the table (engine, --engine: numpy)"
+                self.table.label,
+                f"the column {column!r} tells several systems apart, and rows are counted for one",
             )
 
     # The kinds of rows, and what they mean.
@@ -122,8 +120,10 @@ class AggregatedTable(Statements):
         many = self._number(self.engine.known("kinds"))
         if many > _MOST_KINDS:
             raise CountingError(
-                f"{self.table.label}: {many:,} different pairs of truth and prediction, with the columns of groups, "
-                "are too many to be counted; load the table (engine, --engine: numpy), or round them"
+                self.table.label,
+                f"{many:,} different pairs of truth and prediction, with the columns of groups, are too many to be "
+                "counted",
+                way_out="round them, or ",
             )
         if self.whole is None:
             return self.engine.fetch(f"SELECT * FROM {self.engine.known('kinds')} ORDER BY number")
@@ -261,6 +261,7 @@ class AggregatedTable(Statements):
             view=view or (lambda names: self.items(code, names)),
             first=self._first_row(names),
             having=self._having,
+            asked=self.asked,
             by_chance=self.units and not self._named and not self.engine.in_order,
         )
         return replace(
@@ -329,8 +330,9 @@ class AggregatedTable(Statements):
         many = self._number(self.engine.known("cells"))
         if many > _MOST_CELLS:
             raise CountingError(
-                f"{self.table.label}: {many:,} different rows are too many to be counted; ask for one confidence at a "
-                "time, or load the table (engine, --engine: numpy)"
+                self.table.label,
+                f"{many:,} different rows are too many to be counted",
+                way_out="ask for one confidence at a time, or ",
             )
         return self.engine.fetch(f"SELECT * FROM {self.engine.known('cells')}")
 

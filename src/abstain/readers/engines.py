@@ -1,25 +1,29 @@
-"""Engines: what counts the rows of a table where they are, and when that is done.
+"""Engines: DuckDB or Spark aggregates a table where it is, or it is loaded and numpy evaluates it.
 
-Arrays and data frames are in memory already, and numpy judges them. Of files, small tables are loaded and large ones
-counted by DuckDB; a Spark DataFrame is counted by Spark. Runs and logs are always loaded. What the user names counts;
-what cannot be counted is loaded, unless he named an engine.
+A table in files and a lazy frame of at least 2**18 rows are aggregated by DuckDB, smaller ones are loaded. A Spark
+DataFrame is aggregated by Spark. Data frames in memory, run files and logs are always loaded. If the caller names an
+engine, that one is used. If a request cannot be aggregated, the table is loaded, unless an engine was named.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from abstain import _sql, _validate
 from abstain.errors import ArgumentError, CountingError
+from abstain.readers._formats import FORMATS, GZIP
 from abstain.readers._read import ReadArguments, expand, recognise_files, table_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from abstain._files import SourceFile
+    from abstain.readers._duckdb_tables import DuckTable
     from abstain.readers._engine import Engine
     from abstain.readers._formats import Format
     from abstain.readers._tables import QueriedTable
@@ -34,9 +38,11 @@ __all__ = ["ENGINES", "Countable", "countables", "counted_or_loaded"]
 Found = TypeVar("Found")
 
 NUMPY, DUCKDB, SPARK = ENGINES = ("numpy", "duckdb", "spark")
-# Tables of more bytes are counted and not loaded.
-COUNTED_BYTES = 1 << 28
-# What is read row by row, and said of tables that are loaded alone.
+# Tables of so many rows or more are aggregated and not loaded.
+AGGREGATED_ROWS = 1 << 18
+# The size of the beginning of a text file from which the number of its rows is estimated.
+_HEAD_BYTES = 1 << 16
+# The arguments that need every row.
 _LOADED_ONLY = ("join", "low", "high", "set", "crossed", "mode", "scorer", "filter", "problems")
 
 
@@ -47,14 +53,14 @@ class Countable:
     Attributes:
         engine: what counts them: "duckdb" or "spark".
         label: what the table is called.
-        asked: True where the user named the engine, and would not have the table loaded instead.
+        asked: True if the caller named the engine, so that the table is not loaded instead.
     """
 
     engine: str
     label: str
     asked: bool
     _open: Opening
-    _arguments: ReadArguments
+    _arguments: Mapping[str, Any]
 
     def count(
         self,
@@ -78,12 +84,16 @@ class Countable:
         """
         from abstain.readers.counting import AggregatedTable  # noqa: PLC0415
 
+        for name in _LOADED_ONLY:
+            if name in self._arguments:
+                raise CountingError(self.label, f"{name} needs every row")
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
-        roles = replace(self._arguments, signals=tuple(signals), metadata=kept)
-        return AggregatedTable.of(
-            table, engine, roles, units=units, origin={**origin, "engine": self.engine}, problems=problems
+        arguments = replace(
+            ReadArguments.parse(**self._arguments), signals=tuple(signals), metadata=kept, problems=problems
         )
+        origin = {**origin, "engine": self.engine}
+        return AggregatedTable.of(table, engine, arguments, units=units, origin=origin, asked=self.asked)
 
 
 def countables(
@@ -110,55 +120,61 @@ def countables(
     if memory is not None:
         _sql.check_memory(memory)
     frames = [name for name, system in systems.items() if _is_spark(system)]
-    others = [name for name in systems if name not in frames]
     if frames:
-        if engine not in (None, SPARK):
-            raise ArgumentError(f"engine {engine} does not count a Spark DataFrame; leave the engine out")
-        if others:
-            raise ArgumentError(
-                f"{frames[0]} is a Spark DataFrame and is compared with others where they are; {others[0]} is none"
-            )
+        _check_all_spark(systems, frames, engine)
     elif engine == NUMPY or (engine is None and not any(map(_is_large, systems.values()))):
         return None
     asked = bool(frames) or engine is not None
-    found = {}
+    arguments = {name: value for name, value in given.items() if value is not None}
+    for name in _LOADED_ONLY if asked else ():
+        if name in arguments:
+            raise ArgumentError(f"{name} is for tables that are loaded; leave it out, or the engine")
+    ReadArguments.parse(**arguments)
+    tables = {}
     for name, system in systems.items():
-        opened = (
-            ("the Spark DataFrame", SPARK, partial(_spark_frame, system))
-            if frames
-            else _files_of(system, engine, format, memory, master)
-        )
-        table = None if opened is None else _countable(opened, given, asked=asked)
-        if table is None:
+        found = _opening(system, engine, format, memory, master)
+        if found is None:
             return None
-        found[name] = table
-    return found
+        used, label, opening = found
+        tables[name] = Countable(used, label, asked, opening, arguments)
+    return tables
+
+
+def _check_all_spark(systems: Mapping[str, Any], frames: Sequence[str], engine: str | None) -> None:
+    others = [name for name in systems if name not in frames]
+    if engine not in (None, SPARK):
+        raise ArgumentError(f"engine {engine} does not count a Spark DataFrame; leave the engine out")
+    if others:
+        raise ArgumentError(
+            f"{frames[0]} is a Spark DataFrame and is compared with others where they are; {others[0]} is none"
+        )
 
 
 def counted_or_loaded(
     tables: Mapping[str, Countable] | None,
     count: Callable[[Mapping[str, Countable]], Found],
-    load: Callable[[], Found],
+    load: Callable[[str | None], Found],
 ) -> Found:
-    """Return what counting tables gives; what loading gives where they cannot be counted, and nobody asked for it."""
+    """Return what counting tables gives, or loading them, with the reason if they could not be counted."""
     if tables is None:
-        return load()
+        return load(None)
     try:
         return count(tables)
-    except CountingError:
+    except CountingError as problem:
         if any(table.asked for table in tables.values()):
             raise
-    return load()
+        return load(problem.reason)
 
 
-def _files_of(
-    source: Any,
-    engine: str | None,
-    kind: str | None,
-    memory: str | None,
-    master: str | None,
+def _opening(
+    source: Any, engine: str | None, kind: str | None, memory: str | None, master: str | None
 ) -> tuple[str, str, Opening] | None:
-    """Return what the files of a table are called, what counts them and what opens them; None for what is no table."""
+    """Return what counts the rows of a table, what it is called and what opens it; None if it has to be loaded."""
+    if _is_spark(source):
+        return SPARK, "the Spark DataFrame", partial(_spark_frame, source)
+    lazy = _open_lazy(source)
+    if lazy is not None and engine != SPARK:
+        return DUCKDB, lazy.label, partial(_duckdb_frame, source, memory)
     files, form = recognise_files(source, kind)
     if form is None or not form.is_table:
         if engine is None:
@@ -168,19 +184,46 @@ def _files_of(
             f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
         )
     if engine == SPARK:
-        return str(files[0]), SPARK, partial(_spark_files, files, form, master)
-    return str(files[0]), DUCKDB, partial(_duckdb_files, files, form, memory)
+        return SPARK, str(files[0]), partial(_spark_files, files, form, master)
+    return DUCKDB, str(files[0]), partial(_duckdb_files, files, form, memory)
 
 
 def _is_large(source: Any) -> bool:
-    """True where a source is files that are better counted than loaded; what is in a pipe can be read but once."""
+    """True if a source has so many rows that it is better aggregated than loaded; a pipe can be read only once."""
+    lazy = _open_lazy(source)
+    if lazy is not None:
+        return lazy.rows >= AGGREGATED_ROWS
     parts = list(source) if isinstance(source, (list, tuple)) else [source]
     if not all(isinstance(part, (str, os.PathLike)) for part in parts):
         return False
     paths = expand(parts)
-    return (
-        all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) >= COUNTED_BYTES
-    )
+    return all(path.is_file() for path in paths) and sum(map(_estimated_rows, paths)) >= AGGREGATED_ROWS
+
+
+def _estimated_rows(path: Path) -> float:
+    """Return the number of rows of a Parquet file, or an estimate of that of a text file."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(FORMATS["parquet"].magic or b""):
+        return _parquet_rows(path)
+    size = float(path.stat().st_size)
+    if head.startswith(GZIP):
+        try:
+            text = zlib.decompressobj(wbits=31).decompress(head)
+        except zlib.error:
+            return 0.0  # the reader says what is wrong
+        size, head = size * len(text) / len(head), text
+    return size * head.count(b"\n") / max(len(head), 1)
+
+
+def _parquet_rows(path: Path) -> float:
+    import duckdb  # noqa: PLC0415
+
+    statement = f"SELECT num_rows FROM parquet_file_metadata({_sql.literal(str(path))})"
+    try:
+        return float(_sql.connect().execute(statement).fetchall()[0][0])
+    except duckdb.Error:
+        return 0.0  # the reader says what is wrong
 
 
 def _is_spark(source: Any) -> bool:
@@ -188,32 +231,46 @@ def _is_spark(source: Any) -> bool:
     return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "createOrReplaceTempView")
 
 
-def _countable(named: tuple[str, str, Opening], given: Mapping[str, Any], *, asked: bool) -> Countable | None:
-    """Return a table that is counted; None, or an error where an engine was asked for, if it must be loaded."""
-    said = {name: value for name, value in given.items() if value is not None}
-    refused = [name for name in _LOADED_ONLY if name in said]
-    if refused:
-        if asked:
-            raise ArgumentError(f"{refused[0]} is for tables that are loaded; leave it out, or the engine")
+def _open_lazy(source: Any, memory: str | None = None, beside: DuckTable | None = None) -> DuckTable | None:
+    if isinstance(source, (str, os.PathLike, list, tuple)):
         return None
-    label, engine, opened = named
-    return Countable(engine, label, asked, opened, ReadArguments.parse(**said))
+    from abstain.readers._frame_tables import open_lazy  # noqa: PLC0415
+
+    return open_lazy(source, memory, None if beside is None else beside.database.connection)
+
+
+def _duckdb_frame(source: Any, memory: str | None, beside: AggregatedTable | None) -> Opened:
+    from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
+
+    table = _open_lazy(source, memory, _duckdb_table(beside))
+    assert table is not None
+    _join_database(table, beside)
+    return table, DuckEngine(table), {"format": "frame"}
 
 
 def _duckdb_files(
     files: Sequence[SourceFile], form: Format, memory: str | None, beside: AggregatedTable | None
 ) -> Opened:
     from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
-    from abstain.readers._duckdb_tables import DuckTable  # noqa: PLC0415
     from abstain.readers._file_tables import open_files  # noqa: PLC0415
 
-    shared = (
-        beside.table.database.connection
-        if beside is not None and isinstance(beside.table, DuckTable)
-        else None
-    )
-    table = open_files(files, form.name, connection=shared or _sql.connect(memory))
+    other = _duckdb_table(beside)
+    connection = None if other is None else other.database.connection
+    table = open_files(files, form.name, connection=connection or _sql.connect(memory))
+    _join_database(table, beside)
     return table, DuckEngine(table), table_origin(table, form)
+
+
+def _duckdb_table(counting: AggregatedTable | None) -> DuckTable | None:
+    from abstain.readers._duckdb_tables import DuckTable  # noqa: PLC0415
+
+    return counting.table if counting is not None and isinstance(counting.table, DuckTable) else None
+
+
+def _join_database(table: DuckTable, beside: AggregatedTable | None) -> None:
+    other = _duckdb_table(beside)
+    if other is not None and not table.join_database(other):
+        raise CountingError(table.label, f"it is in another database than {other.label}")
 
 
 def _spark_frame(frame: Any, beside: AggregatedTable | None) -> Opened:
