@@ -110,8 +110,8 @@ def evaluate(
             these are evaluated, by the first default confidence.
         selective: whether the selective metrics are evaluated in addition to those named. Default: if no metric is
             named, or a confidence is. With False and no metric, the AUGRC is evaluated.
-        by: one or more metadata columns; every one of the metrics is also given by group. Default metrics: accuracy,
-            selective accuracy and answer rate.
+        by: one or more metadata columns; `metrics` are also evaluated by group, for up to 10,000 groups. Default
+            metrics: accuracy, selective accuracy and answer rate.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
             When left out: what a declared scale or the kind of labels imply (see `abstain.losses`).
         coverage_grid: coverages at which the selective risk is asked for.
