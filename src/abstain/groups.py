@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +23,24 @@ if TYPE_CHECKING:
 __all__ = ["Group", "columns_for_groups", "group_names", "group_numbers", "groups"]
 
 MISSING = "(missing)"
-# Beyond this a column is no grouping but a measurement.
-MOST_GROUPS = 100
+_TYPES = (str, bool, int, float, type(None))
+# Every group has its own estimates and intervals; a column with more values is rather a measurement or an identifier.
+MOST_GROUPS = 10_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Group:
-    """Some rows and what they have in common."""
+    """The rows that have the same values in some columns.
+
+    Attributes:
+        label: the name of the group, such as "sex=F, site=A".
+        values: the values by column.
+        rows: the indices of the rows, ascending.
+    """
 
     label: str
     values: Mapping[str, Any] = field(repr=False)
-    rows: NDArray[np.bool_] = field(repr=False)
+    rows: NDArray[np.intp] = field(repr=False)
 
 
 def columns_for_groups(items: Items) -> tuple[str, ...]:
@@ -46,32 +54,42 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
     names = [by] if isinstance(by, str) else list(by)
     if not names or len(set(names)) != len(names):
         raise ArgumentError(f"by must name columns, each once; {_listed(items)}")
-    keys = list(zip(*(_values(items, name) for name in names), strict=True))
-    distinct = sorted(set(keys), key=lambda key: tuple(map(_order, key)))
-    if len(distinct) > MOST_GROUPS:
+    (first, number), *further = (_distinct_values(items, name) for name in names)
+    # Rows are numbered by the columns so far, in the order of their values; `keys` holds the values of each number.
+    keys: list[tuple[Any, ...]] = [(value,) for value in first]
+    for values, index in further:
+        pairs, number = np.unique(number * len(values) + index, return_inverse=True)
+        keys = [(*keys[pair // len(values)], values[pair % len(values)]) for pair in pairs.tolist()]
+    if len(keys) > MOST_GROUPS:
         raise DataError(
-            f"{', '.join(names)} makes {len(distinct)} groups; name a column with at most {MOST_GROUPS} values"
+            f"{', '.join(names)} makes {len(keys):,} groups, and at most {MOST_GROUPS:,} are evaluated; name a column "
+            "with fewer values, or add one to the table that combines values, such as a week instead of a time"
         )
-    number = {key: index for index, key in enumerate(distinct)}
-    code = np.array([number[key] for key in keys], dtype=np.intp)
+    # Numbers of 16 bits are sorted in linear time.
+    order = np.argsort(number.astype(np.uint16), kind="stable")
+    ends = np.cumsum(np.bincount(number, minlength=len(keys)))
     return tuple(
         Group(
             label=", ".join(f"{name}={_text(value)}" for name, value in zip(names, key, strict=True)),
             values=dict(zip(names, key, strict=True)),
-            rows=code == index,
+            rows=rows,
         )
-        for index, key in enumerate(distinct)
+        for key, rows in zip(keys, np.split(order, ends[:-1]), strict=True)
     )
 
 
 def group_numbers(all_groups: Sequence[Group]) -> NDArray[np.intp]:
-    """Return the place of every item's group among all groups of some columns."""
-    return np.argmax(np.stack([group.rows for group in all_groups]), axis=0)
+    """Return the index of every item's group among all groups of some columns."""
+    numbers = np.empty(sum(len(group.rows) for group in all_groups), np.intp)
+    for number, group in enumerate(all_groups):
+        numbers[group.rows] = number
+    return numbers
 
 
 def group_names(items: Items, by: str) -> NDArray[Any]:
     """Return the name of every item's group by one column."""
-    return _validate.objects(list(map(_text, _values(items, by))))
+    values, index = _distinct_values(items, by)
+    return _validate.objects(list(map(_text, values)))[index]
 
 
 def _listed(items: Items) -> str:
@@ -81,7 +99,8 @@ def _listed(items: Items) -> str:
     return _validate.listed_columns(columns_for_groups(items))
 
 
-def _values(items: Items, name: str) -> list[Any]:
+def _distinct_values(items: Items, name: str) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the distinct values of a column in the order of groups, and the index of each row's value among them."""
     columns = columns_for_groups(items)
     if name not in columns:
         raise ArgumentError(
@@ -92,13 +111,25 @@ def _values(items: Items, name: str) -> list[Any]:
     else:
         # A table's reader takes every column of numbers for a signal; a stage or an age group may be one.
         column = items.signals[name].values if name in items.signals else items.item
+    if column.dtype.kind in "iub":
+        distinct, index = np.unique(column, return_inverse=True)
+        return distinct.tolist(), index.astype(np.intp, copy=False)
     values = column.tolist()
-    for row, value in enumerate(values):
-        if not (value is None or isinstance(value, (str, bool, int, float))):
-            raise DataError(
-                f"{name} is {_validate.kind(value)} at {row_name(row)}; groups are made of text, numbers and booleans"
-            )
-    return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
+    _check_types(name, values)
+    values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    ordered = sorted(dict.fromkeys(values), key=_order)
+    position = {value: number for number, value in enumerate(ordered)}
+    return ordered, np.fromiter(map(position.__getitem__, values), np.intp, len(values))
+
+
+def _check_types(name: str, values: Sequence[Any]) -> None:
+    """Raise with the first value that is not text, a number or a boolean."""
+    if all(issubclass(each, _TYPES) for each in set(map(type, values))):
+        return
+    row, value = next((row, value) for row, value in enumerate(values) if not isinstance(value, _TYPES))
+    raise DataError(
+        f"{name} is {_validate.kind(value)} at {row_name(row)}; groups are made of text, numbers and booleans"
+    )
 
 
 def _order(value: Any) -> tuple[int, Any]:

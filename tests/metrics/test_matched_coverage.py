@@ -10,7 +10,7 @@ import pytest
 
 from abstain.metrics import selective
 from abstain.metrics._columns import Columns
-from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
+from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic, values_of_groups
 from abstain.metrics.registry import MATCHED, METRICS, MetricSpecification, find_metric
 from abstain.metrics.selective import CONVENTIONS
 from abstain.resampling import Statistic, WeightBatch
@@ -205,3 +205,18 @@ def test_every_metric_that_declining_improves_is_matched() -> None:
         "class_balanced_aurc", "wrong_rate", "hallucination_rate",
     }  # fmt: skip
     assert all(METRICS[name].comparison == MATCHED for name in shrinking)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_group_and_all_other_rows_are_those_of_two_rankings(name: str) -> None:
+    rng = np.random.default_rng(7)
+    rows, groups = 90, 6
+    group = rng.integers(0, groups, rows)
+    loss, confidence = rng.integers(0, 2, rows), np.round(rng.random(rows), 1)
+    answered = rng.random(rows) < 0.5 + 0.08 * group
+    columns = ranking(loss.tolist(), confidence.tolist(), answered.tolist())
+    values = values_of_groups(columns.in_units(group, groups), metric_of(name))
+    for number in range(groups):
+        inside = group == number
+        expected = matched(name, columns.take(~inside), columns.take(inside)).points
+        assert values[:, number] == pytest.approx(expected, rel=1e-12, nan_ok=True)

@@ -22,6 +22,8 @@ from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from abstain.items import Items
@@ -36,9 +38,13 @@ GUIDANCE = "should_abstain"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AggregationRequest:
-    """The arguments of `evaluate` that decide which rows are equal; `units` is True if clusters are left out."""
+    """The arguments of `evaluate` that decide which rows are equal.
+
+    `metrics_by_group` are those of the metrics that are evaluated by group. `units` is True if clusters are left out.
+    """
 
     metrics: tuple[MetricSpecification, ...]
+    metrics_by_group: tuple[MetricSpecification, ...]
     confidence: Any
     by: tuple[str, ...]
     loss: Loss | None
@@ -66,12 +72,22 @@ class AggregationRequest:
         if compared or any("loss" in metric.needs for metric in self.metrics):
             with suppress(AbstainError):  # whoever needs it will say what is wrong
                 parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
-        if self.by:
+        if self.by and (not ranked or ranks_groups(self.metrics_by_group, kinds, compared=compared)):
             parts.append(group_numbers(groups(kinds, self.by)).astype(np.float64))
         guide = kinds.metadata.get(GUIDANCE)
         if guide is not None:
             parts.append(np.nan_to_num(guidance(guide), nan=-1.0))
         return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.intp)
+
+
+def ranks_groups(metrics: Sequence[MetricSpecification], items: Items, *, compared: bool) -> bool:
+    """Return whether metrics by group need the confidences within each group.
+
+    Metrics that need no confidence are compared at matched coverage, which cuts the ranking of a group if coverages
+    differ: between groups if some items are declined, or between systems.
+    """
+    coverages_differ = compared or bool(items.abstained.any())
+    return any(metric.ranked or (metric.matched is not None and coverages_differ) for metric in metrics)
 
 
 def counted_items(name: str, table: Countable, request: AggregationRequest) -> Items:

@@ -31,7 +31,6 @@ from abstain.metrics.coverage import (
 from abstain.metrics.intervals import ONE_WIDTH
 from abstain.metrics.predictions import IntervalRows, Rows, SetRows, named_groups, nominal
 from abstain.metrics.scales import Scale, units_of
-from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -308,8 +307,7 @@ class CoverageEvaluation(Generic[Levels]):
                 all_rows = entry.scales[number]
                 scale = replace(scale, units=all_rows.units and all_rows.units * part.count / all_rows.trials)
             else:
-                weight = self.rows.weight[part.rows]
-                within = Within(total_by(self.index[part.rows], weight, self.clusters))
+                within = Within.of(self.index[part.rows], self.rows.weight[part.rows])
                 scale = replace(scale, units=units_of(self.rows.mass_by_unit(part.rows)))
             point = entry.statistic.points[[number]]
             estimates += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)

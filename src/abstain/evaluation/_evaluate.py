@@ -22,7 +22,7 @@ from abstain import _validate, readers
 from abstain._confidences import VariantConfidence, load_calibrations, stated_confidence, variant_confidences
 from abstain.confidence import select
 from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
-from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems
+from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems, ranks_groups
 from abstain.evaluation._differences import cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._pairs import PairedDifferences
@@ -110,8 +110,8 @@ def evaluate(
             these are evaluated, by the first default confidence.
         selective: whether the selective metrics are evaluated in addition to those named. Default: if no metric is
             named, or a confidence is. With False and no metric, the AUGRC is evaluated.
-        by: one or more metadata columns; every one of the metrics is also given by group. Default metrics: accuracy,
-            selective accuracy and answer rate.
+        by: one or more metadata columns; `metrics` are also evaluated by group, for up to 10,000 groups. Default
+            metrics: accuracy, selective accuracy and answer rate.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
             When left out: what a declared scale or the kind of labels imply (see `abstain.losses`).
         coverage_grid: coverages at which the selective risk is asked for.
@@ -366,8 +366,10 @@ class _Systems(NamedTuple):
 def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
     """Return the items of every system, and those of them that are evaluated: if there are several, matched items."""
     if _is_aggregated(opened):
+        metrics = _choose_metrics(request, ranked=True)
         aggregation = AggregationRequest(
-            metrics=_choose_metrics(request, ranked=True).evaluated,
+            metrics=metrics.evaluated,
+            metrics_by_group=metrics.by_group,
             confidence=request.confidence,
             by=request.by,
             loss=request.loss,
@@ -401,6 +403,11 @@ class _Metrics(NamedTuple):
         """Every metric: the compared ones and the coverage, which every system has."""
         return tuple({metric.key: metric for metric in (*self.compared, METRICS["answer_rate"])}.values())
 
+    @property
+    def by_group(self) -> tuple[MetricSpecification, ...]:
+        """The metrics that are also evaluated by group: those of the metric table and the coverage."""
+        return (*self.requested, METRICS["answer_rate"])
+
 
 def _choose_metrics(request: _Request, *, ranked: bool) -> _Metrics:
     """Return the metrics; without a confidence, those selective metrics that need none."""
@@ -432,6 +439,9 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
     metrics = _choose_metrics(request, ranked=ranked)
     losses = _losses(judged, metrics.evaluated, loss, ranked=ranked)
     intervals = _intervals(next(iter(judged.values())), settings)
+    rank_groups = bool(request.by) and any(
+        ranks_groups(metrics.by_group, items, compared=matching is not None) for items in judged.values()
+    )
     statistics = {
         name: SystemStatistics.prepare(
             name,
@@ -443,6 +453,8 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
             requested_loss=loss,
             intervals=intervals,
             by=request.by,
+            metrics_by_group=metrics.by_group,
+            rank_groups=rank_groups,
         )
         for name, items in judged.items()
     }

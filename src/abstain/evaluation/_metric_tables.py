@@ -139,6 +139,29 @@ class MetricTable(Mapping[str, "Estimate"]):
         _validate.choice(label, "group", [group.label for group in self.groups])
         return next(group for group in self.groups if group.label == label)
 
+    def worst_groups(self, name: str, most: int) -> tuple[GroupResult, ...]:
+        """Return at most so many groups: those with the worst values of a metric, in the order of all groups.
+
+        The group of the metric's gap is the first choice. Groups that are too small or undefined are the last. Of a
+        metric without a direction, the groups with the lowest values are returned.
+        """
+        if len(self.groups) <= most:
+            return self.groups
+        name = self._name(name)
+        gap = self.gaps.get(name)
+        sign = -1.0 if self.specifications[name].direction == "lower" else 1.0
+
+        def order(number: int) -> tuple[bool, bool, float]:
+            group = self.groups[number]
+            estimate = group.estimates[name]
+            in_gap = gap is not None and gap.group == group.label
+            value = sign * estimate.value if estimate.defined else math.inf
+            return not in_gap, bool(group.note), value
+
+        return tuple(
+            self.groups[number] for number in sorted(sorted(range(len(self.groups)), key=order)[:most])
+        )
+
     def to_frame(self, *, backend: str | None = None) -> Any:
         """Return the metrics as a data frame: one row each over all items, where ``group`` is empty, and per group.
 

@@ -109,6 +109,7 @@ class PairedDifferences:
             for name, system in self.systems.items()
             for confidence_name in first.metrics
             for label in labels
+            if first.metrics_of(confidence_name, label)
         }
         for confidence_name, metrics in first.metrics.items():
             compared = [metric for metric in metrics if metric.key in self.compared]
@@ -203,13 +204,14 @@ class PairedDifferences:
         It is the difference at matched coverage if the pair has one. Differences without a verdict are in no family.
         """
         at_matched = list(dict.fromkeys(entry.key for entry in differences if entry.matched))
+        confidences: dict[tuple[str, str], list[str]] = {}
+        for key in at_matched:
+            confidences.setdefault((key.metric, key.group), []).append(key.confidence)
         candidates = []
         for key in dict.fromkeys(entry.key for entry in differences if not entry.matched):
             # A metric that needs no confidence is compared at matched coverage once for every confidence.
             names = [
-                other.confidence
-                for other in at_matched
-                if other[1:] == key[1:] and key.confidence in (ALL, other.confidence)
+                name for name in confidences.get((key.metric, key.group), []) if key.confidence in (ALL, name)
             ]
             for name in names or [key.confidence]:
                 own = key._replace(confidence=name)
@@ -279,6 +281,7 @@ def _matched_pairs(
     if not wanted:
         return []
     first = next(iter(systems.values()))
+    by_group = {metric.key for own in first.group_metrics.values() for metric in own}
     labels = (ALL, *(group.label for group in first.groups))
     confidences = [
         name
@@ -298,7 +301,7 @@ def _matched_pairs(
             metric
             for metric in wanted
             if (confidence_name or not metric.ranked)
-            and not (metric is SELECTIVE_RISK and label)
+            and (not label or metric.key in by_group)
             and not same_coverage(*(end_coverage(metric, side) for side in sides))
             and all(metric.problem(side) is None for side in sides)
         )

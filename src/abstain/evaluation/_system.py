@@ -21,13 +21,13 @@ from abstain.errors import DataError
 from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_judged, variant_warnings
-from abstain.groups import groups
+from abstain.groups import group_numbers, groups
 from abstain.inference import Replicates, Within, with_companions
 from abstain.inference.points import read_off_points
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
-from abstain.metrics.matched import matched_statistic
+from abstain.metrics.matched import matched_statistic, values_of_groups
 from abstain.metrics.registry import UNDIRECTED
 from abstain.results import items_to_results
 
@@ -54,14 +54,14 @@ MOST_LEFT_OUT = 0.01
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RankedRows:
-    """The rows that metrics are computed from, under one confidence: the items, their columns and their groups.
+    """The rows that metrics are computed from, under one confidence: the items, their columns and groups by label.
 
     All confidences share the items, except those of an aggregated table: it is aggregated for each confidence.
     """
 
     items: Items
     columns: Columns
-    groups: tuple[Group, ...]
+    groups: Mapping[str, Group]
 
     @classmethod
     def of(
@@ -71,7 +71,7 @@ class RankedRows:
         columns = _columns(items, loss, needed)
         if intervals.units > 1:
             columns = columns.in_units(intervals.unit_of_cluster[items.cluster_index], intervals.units)
-        return cls(items, columns, groups(items, by) if by else ())
+        return cls(items, columns, {group.label: group for group in groups(items, by)} if by else {})
 
     @property
     def ranking(self) -> tuple[Items, bytes]:
@@ -79,20 +79,15 @@ class RankedRows:
         confidence = np.ascontiguousarray(self.columns.confidence)
         return self.items, hashlib.blake2b(confidence.data, digest_size=16).digest()
 
-    def group(self, label: str) -> Group | None:
-        """Return a group by its label; None for all rows."""
-        return next((group for group in self.groups if group.label == label), None)
-
     def rows(self, label: str) -> Columns:
-        """Return the rows of a group."""
-        group = self.group(label)
-        return self.columns if group is None else self.columns.take(group.rows)
+        """Return the rows of a group, or all rows."""
+        return self.columns.take(self.groups[label].rows) if label else self.columns
 
     def outside(self, label: str) -> Columns:
         """Return the rows outside a group."""
-        group = self.group(label)
-        assert group is not None
-        return self.columns.take(~group.rows)
+        outside = np.ones(len(self.items), np.bool_)
+        outside[self.groups[label].rows] = False
+        return self.columns.take(outside)
 
 
 class WorstGroup(NamedTuple):
@@ -118,6 +113,7 @@ class SystemStatistics:
         ranked_rows: by confidence, the rows with it; under the empty name those without one.
         by: the columns that groups are made of.
         metrics: by confidence, the metrics that are evaluated under it; the empty name for those that need none.
+        group_metrics: those of them that are also evaluated by group.
         statistics: by (confidence, group): the statistic of its metrics.
         intervals: how intervals are made.
     """
@@ -129,6 +125,7 @@ class SystemStatistics:
     ranked_rows: Mapping[str, RankedRows]
     by: tuple[str, ...]
     metrics: Mapping[str, tuple[MetricSpecification, ...]]
+    group_metrics: Mapping[str, tuple[MetricSpecification, ...]]
     statistics: Mapping[tuple[str, str], Statistic]
     intervals: Intervals
 
@@ -145,8 +142,13 @@ class SystemStatistics:
         requested_loss: Loss | None = None,
         intervals: Intervals,
         by: tuple[str, ...] = (),
+        metrics_by_group: Sequence[MetricSpecification] = (),
+        rank_groups: bool = True,
     ) -> SystemStatistics:
-        """Build the statistics of judged items, over the units that the intervals weight."""
+        """Build the statistics of judged items, over the units that the intervals weight.
+
+        `rank_groups` is False if no group is ranked: an aggregated table then has no groups under a confidence.
+        """
         needed = {column for metric in metrics for column in metric.needs}
         ranked_rows = {ALL: RankedRows.of(judged, loss, needed, by, intervals)}
         for confidence_name, confidence in confidences.items():
@@ -156,7 +158,7 @@ class SystemStatistics:
                 if loss is not None:
                     rule = requested_loss if callable(requested_loss) else loss.name
                     own_loss = item_loss(confidence.items, rule)
-                rows = RankedRows.of(confidence.items, own_loss, needed, by, intervals)
+                rows = RankedRows.of(confidence.items, own_loss, needed, by if rank_groups else (), intervals)
             columns = rows.columns.with_confidence(confidence.values)
             ranked_rows[confidence_name] = replace(rows, columns=columns)
         ranked = tuple(metric for metric in metrics if metric.ranked)
@@ -165,8 +167,27 @@ class SystemStatistics:
             by_confidence |= dict.fromkeys(confidences, ranked)
         else:  # metrics that need a confidence are undefined, with a reason
             by_confidence[ALL] += ranked
-        statistics = _build_statistics(ranked_rows, by_confidence)
-        return cls(name, source, loss, confidences, ranked_rows, by, by_confidence, statistics, intervals)
+        keys = {metric.key for metric in metrics_by_group}
+        by_group = {
+            confidence_name: tuple(metric for metric in own_metrics if metric.key in keys)
+            for confidence_name, own_metrics in by_confidence.items()
+        }
+        return cls(
+            name=name,
+            source=source,
+            loss=loss,
+            confidences=confidences,
+            ranked_rows=ranked_rows,
+            by=by,
+            metrics=by_confidence,
+            group_metrics=by_group,
+            statistics=_build_statistics(ranked_rows, by_confidence, by_group),
+            intervals=intervals,
+        )
+
+    def metrics_of(self, confidence_name: str, label: str) -> tuple[MetricSpecification, ...]:
+        """Return the metrics that are evaluated under a confidence for a group, or for all rows."""
+        return (self.group_metrics if label else self.metrics)[confidence_name]
 
     @property
     def judged(self) -> Items:
@@ -188,7 +209,7 @@ class SystemStatistics:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups of the judged rows."""
-        return self.ranked_rows[ALL].groups
+        return tuple(self.ranked_rows[ALL].groups.values())
 
     def rows(self, confidence_name: str) -> Columns:
         """Return the rows under one of the confidences."""
@@ -224,7 +245,7 @@ class SystemStatistics:
             Key(confidence_name, metric.key, label): float(value)
             for (confidence_name, label), statistic in self.statistics.items()
             # Columns beyond these are debiased forms, which only intervals need.
-            for metric, value in zip(self.metrics[confidence_name], statistic.points, strict=False)
+            for metric, value in zip(self.metrics_of(confidence_name, label), statistic.points, strict=False)
         }
 
     def by_key(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Replicates]:
@@ -232,26 +253,26 @@ class SystemStatistics:
         return {
             Key(confidence_name, metric.key, label): replicates[statistic].column(column)
             for (confidence_name, label), statistic in self.statistics.items()
-            for column, metric in enumerate(self.metrics[confidence_name])
+            for column, metric in enumerate(self.metrics_of(confidence_name, label))
         }
 
     def estimates(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Estimate]:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
         estimates = {}
         for (confidence_name, label), statistic in self.statistics.items():
-            rows, group = self.ranked_rows[confidence_name].rows(label), self.ranked_rows[ALL].group(label)
-            within = None if group is None else self._within(group)
+            metrics = self.metrics_of(confidence_name, label)
+            rows = self.ranked_rows[confidence_name].rows(label)
             of_metrics = self.intervals.metrics(
                 rows,
-                self.metrics[confidence_name],
+                metrics,
                 statistic,
                 replicates[statistic],
                 n=_count(rows.weight),
-                within=within,
+                within=self._within(label) if label else None,
             )
-            of_metrics = read_off_points(self.metrics[confidence_name], of_metrics, rows, self.intervals)
-            for metric, estimate in zip(self.metrics[confidence_name], of_metrics, strict=True):
-                reason = estimate.reason if group is None else self.note(group) or estimate.reason
+            of_metrics = read_off_points(metrics, of_metrics, rows, self.intervals)
+            for metric, estimate in zip(metrics, of_metrics, strict=True):
+                reason = (self.note(label) if label else "") or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
                 if not len(self.judged):
@@ -309,16 +330,18 @@ class SystemStatistics:
             together = float((np.bincount(unit, weights=excess * weight) ** 2).sum()) * units / (units - 1)
         return together / independent if independent > 0.0 else math.nan
 
-    def clusters(self, group: Group) -> int:
-        """Return how many clusters the items of a group come from."""
-        members = self._within(group).members
-        if members is not None:
-            return int(members.sum())
-        return len(np.unique(self.judged.cluster_index[group.rows]))
+    @cached_property
+    def clusters_of_groups(self) -> dict[str, int]:
+        """By group, how many clusters its items come from."""
+        counts = {}
+        for label in self.ranked_rows[ALL].groups:
+            clusters, _, members = self._within(label)
+            counts[label] = len(clusters) if members is None else int(members.sum())
+        return counts
 
-    def note(self, group: Group) -> str:
+    def note(self, label: str) -> str:
         """Return why a group is too small to judge; empty when it is not."""
-        clusters = self.clusters(group)
+        clusters = self.clusters_of_groups[label]
         if clusters >= SMALLEST_GROUP:
             return ""
         return f"too small to judge: {clusters} of the {SMALLEST_GROUP} clusters that a judgement needs"
@@ -371,14 +394,15 @@ class SystemStatistics:
         )
 
     def _group(self, group: Group, keys: Mapping[str, Key], estimates: Mapping[Key, Estimate]) -> GroupResult:
+        weight = self.columns.weight[group.rows]
         return GroupResult(
             label=group.label,
             values=group.values,
-            items=_count(self.columns.weight[group.rows]),
-            answered=_count(self.columns.weight[group.rows & self.columns.answered]),
-            clusters=self.clusters(group),
+            items=_count(weight),
+            answered=_count(weight[self.columns.answered[group.rows]]),
+            clusters=self.clusters_of_groups[group.label],
             estimates={name: estimates[key._replace(group=group.label)] for name, key in keys.items()},
-            note=self.note(group),
+            note=self.note(group.label),
         )
 
     def _gaps(
@@ -420,17 +444,27 @@ class SystemStatistics:
         return GroupGap(worst.group, right, left, gap, coverage)
 
     def _sides(self, confidence_name: str, label: str) -> tuple[Columns, Columns]:
-        """Return all other rows, and those of a group, ranked by a confidence or, without its name, by the first."""
-        ranked = (name for name in self.confidences if not self.rows(name).unranked)
-        rows = self.rows_in_order(confidence_name or next(ranked, ALL))
+        """Return all other rows and those of a group, in the order in which they are cut at matched coverage."""
+        rows = self._rows_to_match(confidence_name)
         return rows.outside(label), rows.rows(label)
 
-    def _within(self, group: Group) -> Within:
+    def _rows_to_match(self, confidence_name: str) -> RankedRows:
+        """Return the rows ranked by a confidence or, for a metric that needs none, by the first.
+
+        If every row is answered, no group is cut, so that such a metric needs no order.
+        """
+        if not confidence_name and self.columns.answered.all():
+            return self.rows_in_order(ALL)
+        ranked = (name for name in self.confidences if not self.rows(name).unranked)
+        return self.rows_in_order(confidence_name or next(ranked, ALL))
+
+    def _within(self, label: str) -> Within:
         """Which clusters have items of a group."""
-        ids, rows = self.judged.cluster_ids, group.rows
-        index, weight = self.judged.cluster_index[rows], self.columns.weight[rows]
-        items = np.bincount(index, weights=weight, minlength=len(ids)).astype(np.float64)
-        return Within(items, None if self._having is None else self._having[group.label][ids])
+        rows = self.ranked_rows[ALL].groups[label].rows
+        within = Within.of(self.judged.cluster_index[rows], self.columns.weight[rows])
+        if self._having is None:
+            return within
+        return within._replace(members=self._having[label][self.judged.cluster_ids[within.clusters]])
 
     @cached_property
     def _having(self) -> Mapping[str, Floats] | None:
@@ -444,7 +478,7 @@ class SystemStatistics:
         if not self.groups:
             return {}
         points, worst_groups = self.points(), {}
-        for confidence_name, metrics in self.metrics.items():
+        for confidence_name, metrics in self.group_metrics.items():
             for metric in metrics:
                 key = Key(confidence_name, metric.key)
                 worst = None if metric.comparison == UNDIRECTED else self._worst_group(key, metric, points)
@@ -456,32 +490,39 @@ class SystemStatistics:
         self, key: Key, metric: MetricSpecification, points: Mapping[Key, float]
     ) -> WorstGroup | None:
         """Return the group with the worst value or, for a matched metric, with the worst gap at matched coverage."""
-        labels = [group.label for group in self.groups if not self.note(group)]
+        labels = [group.label for group in self.groups if not self.note(group.label)]
         values = {label: points[key._replace(group=label)] for label in labels}
         values = {label: value for label, value in values.items() if not math.isnan(value)}
-        statistics = {}
         if metric.matched is not None and len(values) > 1:
-            for label in list(values):
-                statistics[label] = matched_statistic(*self._sides(key.confidence, label), [metric])
-                coverage, rest, value = statistics[label].points.tolist()
-                # An area grows with a power of the coverage that it ends at.
-                values[label] = (value - rest) / coverage**metric.coverage_power if coverage else math.nan
-            values = {label: value for label, value in values.items() if not math.isnan(value)}
+            gaps = self._gaps_to_rest(key.confidence, metric)
+            values = {label: gaps[label] for label in values if not math.isnan(gaps[label])}
         if len(values) < 2:
             return None
         sign = 1.0 if metric.direction == "lower" else -1.0
         worst = max(values, key=lambda label: sign * values[label])
         if metric.matched is None:
             outside = self.ranked_rows[key.confidence].outside(worst)
-            statistics[worst] = measure_metrics(outside, with_companions([metric]))
-        return WorstGroup(worst, metric, statistics[worst])
+            return WorstGroup(worst, metric, measure_metrics(outside, with_companions([metric])))
+        return WorstGroup(worst, metric, matched_statistic(*self._sides(key.confidence, worst), [metric]))
+
+    def _gaps_to_rest(self, confidence_name: str, metric: MetricSpecification) -> dict[str, float]:
+        """Return by group how far a matched metric is from that of all other rows, at the coverage that both reach."""
+        rows = self._rows_to_match(confidence_name)
+        numbers = group_numbers(tuple(rows.groups.values()))
+        coverage, rest, value = values_of_groups(rows.columns.in_units(numbers, len(rows.groups)), metric)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # An area grows with a power of the coverage that it ends at.
+            gaps = np.where(coverage > 0.0, (value - rest) / coverage**metric.coverage_power, math.nan)
+        return dict(zip(rows.groups, gaps.tolist(), strict=True))
 
 
 def _build_statistics(
-    ranked_rows: Mapping[str, RankedRows], metrics: Mapping[str, tuple[MetricSpecification, ...]]
+    ranked_rows: Mapping[str, RankedRows],
+    metrics: Mapping[str, tuple[MetricSpecification, ...]],
+    group_metrics: Mapping[str, tuple[MetricSpecification, ...]],
 ) -> dict[tuple[str, str], Statistic]:
     """Return the statistic of each confidence and group; confidences that are the same numbers share theirs."""
-    labels = [ALL, *(group.label for group in ranked_rows[ALL].groups)]
+    labels = [ALL, *ranked_rows[ALL].groups]
     built: dict[Any, Statistic] = {}
     statistics = {}
     for confidence_name, own_metrics in metrics.items():
@@ -490,9 +531,10 @@ def _build_statistics(
         rows = ranked_rows[confidence_name]
         _check_probabilities(rows.items, own_metrics, rows.columns.confidence, confidence_name)
         ranking = rows.ranking if confidence_name else ALL
-        for label in labels:
+        for label in labels if group_metrics[confidence_name] else [ALL]:
             if (ranking, label) not in built:
-                built[ranking, label] = measure_metrics(rows.rows(label), with_companions(own_metrics))
+                evaluated = (group_metrics if label else metrics)[confidence_name]
+                built[ranking, label] = measure_metrics(rows.rows(label), with_companions(evaluated))
             statistics[confidence_name, label] = built[ranking, label]
     return statistics
 

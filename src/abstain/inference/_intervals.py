@@ -94,10 +94,17 @@ class Replicates(NamedTuple):
 
 
 class Within(NamedTuple):
-    """Some of the items: how many of them each cluster has, and where clusters came in groups, how many have any."""
+    """The clusters that have some of the items; see `JackknifeWeights.within`."""
 
+    clusters: Indices
     items: Floats
     members: Floats | None = None
+
+    @classmethod
+    def of(cls, cluster_of_row: Indices, weight: Floats) -> Within:
+        """Return the clusters of some rows, and how many items each has."""
+        clusters, index = np.unique(cluster_of_row, return_inverse=True)
+        return cls(clusters, total_by(index, weight, len(clusters)))
 
 
 def resamples_wanted(resamples: int | None, interval: str, *, of_a_run: bool = False) -> int:

@@ -171,23 +171,27 @@ class JackknifeWeights:
         """The unit that each cluster is counted in."""
         return self.group if self.by_group else np.arange(len(self.group))
 
-    def within(self, items: Floats, members: Floats | None = None) -> tuple[JackknifeWeights, Indices]:
-        """Return the clusters that have any of these items, and which weight vectors leave them out.
+    def within(
+        self, clusters: Indices, items: Floats, members: Floats | None = None
+    ) -> tuple[JackknifeWeights, Indices]:
+        """Return the clusters that have any of some items, and which weight vectors leave them out.
 
         Args:
-            items: how many of them each cluster has, or each group that an engine made.
+            clusters: the clusters, or the groups that an engine made, ascending.
+            items: how many of the items each of them has.
             members: how many clusters of each such group have any.
         """
-        held = total_by(self.group, items, self.vectors)[: self.vectors]
-        having = total_by(self.group, items > 0.0 if members is None else members)
+        group = self.group[clusters]
+        held = total_by(group, items, self.vectors)[: self.vectors]
+        having = total_by(group, items > 0.0 if members is None else members, self.vectors)
         kept = np.flatnonzero(held)
         if len(kept) == self.vectors and (having == self.sizes).all():
             return self, kept
         sizes = having[kept]
-        clusters, group = int(sizes.sum()), np.arange(len(kept))
+        count, group = int(sizes.sum()), np.arange(len(kept))
         if len(kept) == 1:
-            return JackknifeWeights(group, np.empty(0), 0.0, clusters, self.by_group), kept[:0]
-        return JackknifeWeights(group, sizes, _degrees(held[kept]), clusters, self.by_group), kept
+            return JackknifeWeights(group, np.empty(0), 0.0, count, self.by_group), kept[:0]
+        return JackknifeWeights(group, sizes, _degrees(held[kept]), count, self.by_group), kept
 
     def batches(
         self, width: int, stop: StopFlag | None = None, *, shared: bool = False

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from abstain._types import Floats
 
 
+# As many groups are compared with all other rows at once as make about so many numbers.
+_NUMBERS_AT_ONCE = 1 << 20
+
+
 def selective_risk(side: Limited, _metric: MetricSpecification) -> Floats:
     """Return the mean loss of the items that are left."""
     return ratio(side.loss, side.count)
@@ -59,37 +63,69 @@ def matched_statistic(left: Columns, right: Columns, metrics: Sequence[MetricSpe
 
     Every metric has three columns: the coverage, the value of the left ranking and that of the right one.
     """
-    balanced = [BalancedRanking.of(side) for side in (left, right)] if any(map(_balanced, metrics)) else []
-
-    def values(metric: MetricSpecification, batch: WeightBatch) -> list[Floats]:
-        if _balanced(metric):
-            return _balanced_values(balanced, batch, metric.convention)
-        chosen = [side if "loss" in metric.needs else _zero_one(side) for side in (left, right)]
-        # A ranking is in several pairs and metrics, and is prepared once for all of them.
-        curves = [
-            batch.once(("matched", side), partial(RankedCurve, batch=batch, ranking=_ranking(side)))
-            for side in chosen
-        ]
-        coverage = np.minimum(curves[0].cmax, curves[1].cmax)
-        end = _own_end(metric)
-        if end is not None:
-            coverage = np.minimum(coverage, end)
-        limited = batch.once(
-            ("limited", *chosen, end), lambda: [Limited.to_coverage(curve, coverage) for curve in curves]
-        )
-        assert metric.matched is not None
-        return [coverage, *(metric.matched(side, metric) for side in limited)]
+    sides = (left, right)
+    if any(map(_balanced, metrics)):
+        for side in sides:
+            _balanced_ranking(side)  # prepared here, before threads evaluate the statistic
 
     def compute(batch: WeightBatch) -> Floats:
         with np.errstate(invalid="ignore"):
-            return np.stack([each for metric in metrics for each in values(metric, batch)], axis=1)
+            values = [_matched_values(metric, sides, (batch, batch)) for metric in metrics]
+            return np.concatenate(values).T
 
     names = tuple(f"{metric.key} {part}" for metric in metrics for part in ("coverage", "left", "right"))
-    width = sum(_ranking(side).by_confidence.curve_width for side in (left, right))
-    if any(metric.convention != "trapezoid" for metric in metrics):
+    return Statistic(names, left.units, _width(sides, metrics), compute)
+
+
+def _width(sides: tuple[Columns, Columns], metrics: Sequence[MetricSpecification]) -> int:
+    """Return how many numbers one weight vector occupies while metrics of both sides are evaluated."""
+    sums = [_ranking(side).by_confidence for side in sides]
+    width = sum(each.curve_width for each in sums)
+    if any(metric.convention != "trapezoid" or _balanced(metric) for metric in metrics):
         # Running sums of every rank are kept.
-        width = max(width, *(_ranking(side).by_confidence.width for side in (left, right)))
-    return Statistic(names, left.units, width, compute)
+        width = max(width, *(each.width for each in sums))
+    return width
+
+
+def values_of_groups(columns: Columns, metric: MetricSpecification) -> Floats:
+    """Return a metric of each group against all other rows, at the largest coverage that both reach: (3, groups).
+
+    The units of the columns are the groups, so that all other rows are those without one unit. The three rows are the
+    coverage, the value of all other rows and the value of the group.
+    """
+    sides, groups, values = (columns, columns), columns.units, []
+    at_once = max(_NUMBERS_AT_ONCE // max(_width(sides, [metric]), groups), 1)
+    for start in range(0, groups, at_once):
+        group = np.arange(start, min(start + at_once, groups))
+        inside = (np.arange(groups) == group[:, None]).astype(np.float64)
+        batches = (WeightBatch(1.0 - inside), WeightBatch(inside))
+        with np.errstate(invalid="ignore"):
+            values.append(_matched_values(metric, sides, batches))
+    return np.concatenate(values, axis=1)
+
+
+def _matched_values(
+    metric: MetricSpecification, sides: tuple[Columns, Columns], batches: tuple[WeightBatch, WeightBatch]
+) -> Floats:
+    """Return the coverage, and the metric of each side with its own batch of weights: (3, batch)."""
+    if _balanced(metric):
+        rankings = [_balanced_ranking(side) for side in sides]
+        return np.stack(_balanced_values(rankings, batches, metric.convention))
+    chosen = [side if "loss" in metric.needs else _zero_one(side) for side in sides]
+    # A ranking is in several pairs and metrics, and is prepared once for all of them.
+    curves = [
+        batch.once(("matched", side), partial(RankedCurve, batch=batch, ranking=_ranking(side)))
+        for side, batch in zip(chosen, batches, strict=True)
+    ]
+    coverage = np.minimum(curves[0].cmax, curves[1].cmax)
+    end = _own_end(metric)
+    if end is not None:
+        coverage = np.minimum(coverage, end)
+    limited = batches[0].once(
+        ("limited", *chosen, end), lambda: [Limited.to_coverage(curve, coverage) for curve in curves]
+    )
+    assert metric.matched is not None
+    return np.stack([coverage, *(metric.matched(side, metric) for side in limited)])
 
 
 def _zero_one(columns: Columns) -> Columns:
@@ -99,6 +135,10 @@ def _zero_one(columns: Columns) -> Columns:
 
 def _ranking(columns: Columns) -> Ranking:
     return columns.once("ranking", lambda: Ranking(columns), by_confidence=True)
+
+
+def _balanced_ranking(columns: Columns) -> BalancedRanking:
+    return columns.once("balanced", lambda: BalancedRanking.of(columns), by_confidence=True)
 
 
 def _own_end(metric: MetricSpecification) -> float | None:
@@ -111,10 +151,10 @@ def _balanced(metric: MetricSpecification) -> bool:
 
 
 def _balanced_values(
-    rankings: Sequence[BalancedRanking], batch: WeightBatch, convention: str
+    rankings: Sequence[BalancedRanking], batches: Sequence[WeightBatch], convention: str
 ) -> list[Floats]:
     """The area in which every true class counts alike, up to the smaller of the two balanced coverages."""
-    runs = [ranking.run(batch) for ranking in rankings]
+    runs = [ranking.run(batch) for ranking, batch in zip(rankings, batches, strict=True)]
     coverage = np.minimum(*(run.last_count / total for run, total in runs))
     areas = [
         _curve.area_of_run(truncated(run, np.nan_to_num(coverage * total)), total, convention)

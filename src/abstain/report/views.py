@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE = 4
 # The table of differences has the others.
 _MOST_SENTENCES = 16
+# Of more groups, a summary shows the worst; each group may have its own method.
+MOST_GROUPS = 20
+_MOST_METHODS = 5
 # The metrics of a comparison's summary if no metric was requested by name.
 _HEADLINE = ("augrc", "aurc", "cmax")
 BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
@@ -123,10 +126,13 @@ def interval_lines(result: Result) -> list[str]:
 def _methods(estimates: Iterable[Estimate]) -> str:
     """Return how intervals were computed, without the scale of each metric; exact bounds last, constants not at all."""
     methods = dict.fromkeys(each.method for each in estimates if each.interval is not None)
-    shown = ["".join(method.partition("t distribution")[:2]) for method in methods if is_usual(method)]
+    usual = ["".join(method.partition("t distribution")[:2]) for method in methods if is_usual(method)]
+    shown = list(dict.fromkeys(usual))
+    if len(shown) > _MOST_METHODS:
+        shown[_MOST_METHODS:] = [f"and {len(shown) - _MOST_METHODS:,} more like these"]
     if any(method.startswith("exact bound") for method in methods):
         shown.append("exact bounds where nothing varied")
-    return "; ".join(dict.fromkeys(shown))
+    return "; ".join(shown)
 
 
 def is_usual(method: str) -> bool:
@@ -174,7 +180,8 @@ def choose_differences(result: Result) -> list[Difference]:
     """Return the differences that a summary shows: by confidence, those with a verdict first.
 
     They are those of the metrics that were requested by name. If none was, Cmax, both areas, and the risk at the
-    largest coverage of the grid that both reach. The selective risk at matched coverage accompanies either.
+    largest coverage of the grid that both reach. The selective risk at matched coverage accompanies either. Of many
+    groups, they are those of the groups with the smallest p-values.
     """
     metrics = _summary_metrics(result)
     chosen = [each for each in result.differences if each.metric in metrics or each.metric == "risk"]
@@ -185,6 +192,8 @@ def choose_differences(result: Result) -> list[Difference]:
     }
     if result.first.metrics is None:
         chosen += risks.values()
+    shown_groups = _groups_that_differ(chosen)
+    chosen = [each for each in chosen if each.group in shown_groups]
     confidences = ["", *result.first.confidences]
 
     def order(each: Difference) -> tuple[bool, bool, int, int]:
@@ -193,6 +202,16 @@ def choose_differences(result: Result) -> list[Difference]:
         return not each.compared, bool(each.no_verdict), confidences.index(each.confidence), position
 
     return sorted(chosen, key=order)
+
+
+def _groups_that_differ(differences: Iterable[Difference]) -> set[str]:
+    """Return the groups whose differences are shown: at most 20, with the smallest p-values; "" is all items."""
+    smallest: dict[str, float] = {}
+    for each in differences:
+        p = math.inf if math.isnan(each.p) else each.p
+        smallest[each.group] = min(p, smallest.get(each.group, math.inf))
+    smallest.pop("", None)
+    return {"", *sorted(smallest, key=lambda group: smallest[group])[:MOST_GROUPS]}
 
 
 def _summary_metrics(result: Result) -> list[str]:
@@ -305,7 +324,7 @@ def metrics_table(table: MetricTable) -> Table:
 
 
 def groups_table(table: MetricTable) -> Table:
-    """Return the metrics by group; beside the worst group how far it is from all other rows."""
+    """Return the metrics by group, of many groups the worst; beside the worst group how far it is from all others."""
     columns = (
         Column("metric", once=True),
         Column("group"),
@@ -317,14 +336,26 @@ def groups_table(table: MetricTable) -> Table:
     rows = []
     for name in table:
         gap = table.gaps.get(name)
-        for group in table.groups:
+        for group in table.worst_groups(name, MOST_GROUPS):
             estimate = group.estimates[name]
             remark = estimate.reason
             if gap is not None and gap.group == group.label:
                 where = "" if math.isnan(gap.coverage) else f" at coverage {gap.coverage:.2f}"
                 remark = f"{gap.gap}{where}"
             rows.append((name, group.label, group.items, group.answered, estimate, remark))
-    return Table("", columns, tuple(rows))
+    return Table("", columns, tuple(rows), more_groups(len(table.groups), "the worst by each metric"))
+
+
+def more_groups(count: int, shown: str) -> tuple[str, ...]:
+    """Return a note if not all groups are shown.
+
+    >>> more_groups(20, "the worst"), more_groups(3000, "the worst")
+    ((), ('20 of 3,000 groups are shown, the worst; the results JSON has all of them (-o results.json).',))
+    """
+    if count <= MOST_GROUPS:
+        return ()
+    where = "the results JSON has all of them (-o results.json)"
+    return (f"{MOST_GROUPS} of {count:,} groups are shown, {shown}; {where}.",)
 
 
 def estimates_table(result: Result) -> Table:
@@ -539,7 +570,9 @@ def _summarize_comparison(result: Result, width: int) -> list[Text]:
         parts.append(format_table(systems_table(result), width))
     # The notes of this table are printed below everything.
     differences = replace(differences_table(result, choose_differences(result)), title="", notes=())
-    return [*parts, format_table(differences, width)]
+    count = len({each.group for each in result.differences if each.group})
+    notes = more_groups(count, "those with the smallest p-values")
+    return [*parts, format_table(differences, width), *(format_item("-", note, width) for note in notes)]
 
 
 def _named_sources(result: Result) -> list[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from abstain.report.charts._look import Chart
 
 _WIDTH, _ROW = 460, 22
+_MOST_GROUPS = 40
 # A difference is drawn full if one side is better, hollow and grey if not.
 _DECIDED, _UNDECIDED = "decided", INCONCLUSIVE
 
@@ -88,13 +89,18 @@ def differences_chart(
 def groups_chart(table: MetricTable, metric: str) -> Chart:
     """Draw one metric of every group with its interval; the dashed line is the metric over all items.
 
+    Of more than 40 groups, the worst are drawn.
+
     Args:
         table: the metrics of a system, by group.
         metric: which of its metrics.
     """
     overall = table[metric]
-    rows = [(group.label, group.estimates[metric], "") for group in table.groups]
+    shown = table.worst_groups(metric, _MOST_GROUPS)
+    rows = [(group.label, group.estimates[metric], "") for group in shown]
     subtitle = f"{interval_words(overall, 'cluster')}; dashed: all items"
+    if len(shown) < len(table.groups):
+        subtitle += f"; the worst {len(shown)} of {len(table.groups):,} groups"
     return _forest(rows, metric, f"{metric} by group", subtitle, rule=overall.value)
 
 

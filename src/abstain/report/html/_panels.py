@@ -368,7 +368,12 @@ def _groups(table: MetricTable) -> Panel:
     defined = [name for name, estimate in table.items() if estimate.defined]
     small = [group.label for group in table.groups if group.note]
     parts: list[Part] = ["Every group is judged with the same draws as the whole."]
+    if len(small) > views.MOST_GROUPS:
+        small[views.MOST_GROUPS :] = [f"and {len(small) - views.MOST_GROUPS:,} more"]
     parts += [f"Too small to judge: {', '.join(small)}."] if small else []
+    # The table shows the groups that are worst by the first metric that has a worst group.
+    first = next(iter([*table.gaps, *table]))
+    parts += views.more_groups(len(table.groups), f"the worst by {first}")
     columns = (
         Column("group"),
         Column("items", digits=0),
@@ -377,7 +382,7 @@ def _groups(table: MetricTable) -> Panel:
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (group.label, group.items, group.answered, *(group.estimates[name] for name in defined))
-        for group in table.groups
+        for group in table.worst_groups(first, views.MOST_GROUPS)
     )
     parts.append(TableView(Table("", columns, rows), "Metrics by group", compact=True))
     gaps = tuple((name, gap.group, gap.worst, gap.rest, gap.gap) for name, gap in table.gaps.items())
