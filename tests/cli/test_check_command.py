@@ -177,7 +177,7 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     flags = ("--confidence", "prob", "--json")
     loaded = json.loads(run("evaluate", "preds.csv", *flags)[1])
     asked = json.loads(run("evaluate", "preds.csv", "--engine", "duckdb", "--memory", "500MB", *flags)[1])
-    monkeypatch.setattr(engines, "COUNTED_BYTES", 10)
+    monkeypatch.setattr(engines, "AGGREGATED_ROWS", 1)
     code, out, err = run("evaluate", "preds.csv", *flags)
     assert code == 0, err
     assert "preds.csv: its rows are counted by duckdb; --engine numpy loads them" in err

@@ -438,11 +438,11 @@ def test_no_name_reads_another_file(tmp_path: Path) -> None:
         abstain.evaluate(path, engine="duckdb", **{**ROLES, "cluster": f"read_parquet('{secret}')"})
 
 
-def test_the_size_of_a_file_says_who_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_rows_says_who_reads_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(frame(), tmp_path / "t.csv")
     assert countable(path) is None
     assert countable(path, engine="duckdb") is not None
-    monkeypatch.setattr(engines, "COUNTED_BYTES", 100)
+    monkeypatch.setattr(engines, "AGGREGATED_ROWS", 100)
     large = countable(path)
     assert large is not None
     assert (large.engine, large.asked, large.label) == ("duckdb", False, str(path))
@@ -466,7 +466,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "bounds": ({"low": "c", "high": "c"}, "low is for tables that are loaded"),
     "a loss per item": (
         {"loss": [0.0] * 500},
-        "a loss per item needs every row, and its rows are counted where they",
+        "a loss per item needs every row; load the table",
     ),
     "another engine": ({"engine": "pandas"}, "unknown engine 'pandas'; known: numpy, duckdb, spark"),
     "memory without a unit": (
@@ -515,7 +515,7 @@ def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pyt
         CountingError, match=r"[0-9]+ different pairs of truth and prediction.* are too many to be"
     ):
         abstain.evaluate(path, engine="duckdb", **ROLES)
-    monkeypatch.setattr(engines, "COUNTED_BYTES", 100)
+    monkeypatch.setattr(engines, "AGGREGATED_ROWS", 100)
     assert "engine" not in abstain.evaluate(path, **ROLES).only.provenance
     monkeypatch.setattr(counting, "_MOST_KINDS", 1000)
     monkeypatch.setattr(counting, "_MOST_CELLS", 3)

@@ -9,8 +9,7 @@ coverage could fall on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from abstain.metrics.scales import Scale, trials, units_of
 from abstain.resampling import total_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from abstain._types import Floats, Indices, Progress
     from abstain.inference._estimate import Estimate
@@ -35,7 +34,6 @@ __all__ = ["Points", "points_of", "read_off_points"]
 _MOST_CELLS = 5_000_000
 # How many working points an interval is read off, and how many steps a coverage may fall on before it counts as smooth.
 _READ_OFF, _STEPS = 200, 3
-_FEW_LEVELS = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,7 +47,7 @@ class Points:
     def __repr__(self) -> str:
         return f"Points({len(self.value)} values)"
 
-    def some(self, places: slice) -> Points:
+    def some(self, places: Indices) -> Points:
         """Return those at some of the thresholds."""
         return Points(self.value[:, places], self.low[:, places], self.high[:, places])
 
@@ -130,42 +128,44 @@ def read_off_points(
     intervals: Intervals,
 ) -> list[Estimate]:
     """Return estimates with the intervals that the working points give to metrics that jump between them."""
-
-    @cache
-    def steps() -> Points | None:
-        """All working points, where they are so few that every coverage may need them."""
-        curve = curve_of(columns)
-        return points_of(columns, curve.threshold, intervals) if len(curve) <= _FEW_LEVELS else None
-
-    replaced = []
-    for metric, estimate in zip(metrics, estimates, strict=True):
+    replaced = list(estimates)
+    steps: dict[int, list[_Step]] = {}
+    for number, (metric, estimate) in enumerate(zip(metrics, estimates, strict=True)):
         if metric.operating_point is None or estimate.interval is None or intervals.interval != JACKKNIFE:
-            replaced.append(estimate)
             continue
         rows, coverage, risk = metric.operating_point(columns, metric.value)
+        curve = curve_of(rows)
         if coverage is not None:
-            replaced.append(_at_coverage(estimate, coverage, rows, curve_of(rows), steps, intervals))
+            index = curve.first_reaching(coverage)
+            if index is not None and _is_step(curve, index, float(rows.weight.sum())):
+                near = np.arange(max(index - _STEPS, 0), min(index + _STEPS + 1, len(curve)))
+                steps.setdefault(id(rows), []).append(_Step(number, rows, curve, coverage, near))
         elif risk is not None:
-            replaced.append(_at_risk(estimate, risk, rows, curve_of(rows), intervals))
+            replaced[number] = _at_risk(estimate, risk, rows, curve, intervals)
+    for same_rows in steps.values():
+        # All coverages share one evaluation of the points that they need.
+        needed = np.unique(np.concatenate([step.near for step in same_rows]))
+        points = points_of(same_rows[0].rows, same_rows[0].curve.threshold[needed], intervals)
+        for step in same_rows:
+            near_points = points.some(np.searchsorted(needed, step.near))
+            replaced[step.number] = _at_coverage(
+                replaced[step.number], step.coverage, near_points, int(step.near[0])
+            )
     return replaced
 
 
-def _at_coverage(
-    estimate: Estimate,
-    coverage: float,
-    columns: Columns,
-    curve: RiskCoverageCurve,
-    steps: Callable[[], Points | None],
-    intervals: Intervals,
-) -> Estimate:
+class _Step(NamedTuple):
+    """An estimate of the risk at a coverage that falls on a step of a curve, and the working points near it."""
+
+    number: int
+    rows: Columns
+    curve: RiskCoverageCurve
+    coverage: float
+    near: Indices
+
+
+def _at_coverage(estimate: Estimate, coverage: float, points: Points, first: int) -> Estimate:
     """The risk at a coverage: over the steps that the coverage could fall on, where they are few."""
-    index = curve.first_reaching(coverage)
-    if index is None or not _is_step(curve, index, float(columns.weight.sum())):
-        return estimate
-    first = max(index - _STEPS, 0)
-    near = slice(first, index + _STEPS + 1)
-    every = steps()
-    points = points_of(columns, curve.threshold[near], intervals) if every is None else every.some(near)
     before = np.r_[-np.inf if first == 0 else points.low[2, 0], points.low[2, :-1]]
     possible = (points.high[2] >= coverage) & (before < coverage)
     if not 1 < possible.sum() <= _STEPS:

@@ -424,7 +424,7 @@ class AggregatedTable(Statements):
         if self._named and not self.units and self.kept is None:
             self.check_there(self.columns["cluster"])
         if self._named:
-            members = self._members()
+            members = self._all_members
             clusters = int(members.sum()) if self._all_judged else self._distinct()
         else:
             rows, judged = found["n"].astype(np.float64), items.outcome <= Outcome.ABSTAINED
@@ -463,6 +463,10 @@ class AggregatedTable(Statements):
 
     def _distinct(self) -> int:
         return self._number(f"({self._raw}) AS r", "count(DISTINCT c)")
+
+    @cached_property
+    def _all_members(self) -> Floats:
+        return self._members()
 
     def _members(self, part: Indices | None = None) -> Floats:
         """Return how many clusters of each group have a judged row, or by part a row of kinds of that part."""

@@ -1,0 +1,217 @@
+"""Which tables are aggregated where they are, and which are loaded."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import ibis
+import narwhals as nw
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from test_engines import ROLES, assert_same, frame, written
+
+import abstain
+from abstain.errors import AbstainError, DataError
+from abstain.readers import engines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ROWS = 3000
+# Ibis calls a deprecated function of DuckDB.
+pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def aggregated_from_2000_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "AGGREGATED_ROWS", 2000)
+
+
+def engine_of(source: Any, **options: Any) -> str | None:
+    return abstain.evaluate(source, **ROLES, **options).only.provenance.get("engine")
+
+
+def compressed(path: Path) -> Path:
+    return_path = path.with_suffix(".csv.gz")
+    return_path.write_bytes(gzip.compress(path.read_bytes()))
+    return return_path
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "jsonl", "parquet"])
+def test_the_number_of_rows_decides(tmp_path: Path, form: str) -> None:
+    engines_used = []
+    for rows in (500, ROWS):
+        path = tmp_path / f"{rows}.{form.removesuffix('.gz')}"
+        written(frame(rows), path)
+        engines_used.append(engine_of(compressed(path) if form == "csv.gz" else path))
+    assert engines_used == [None, "duckdb"]
+
+
+def test_the_rows_of_a_small_parquet_file_are_counted_and_not_its_bytes(tmp_path: Path) -> None:
+    table = pl.DataFrame({"truth": [1] * ROWS, "prediction": [1] * ROWS, "confidence": [0.5] * ROWS})
+    table.write_parquet(tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < ROWS
+    result = abstain.evaluate(tmp_path / "t.parquet")
+    assert result.only.provenance["engine"] == "duckdb"
+
+
+def test_the_files_of_a_folder_count_together(tmp_path: Path) -> None:
+    for number, part in enumerate(frame(ROWS).iter_slices(1000)):
+        written(part, tmp_path / f"{number}.csv")
+    assert engine_of(tmp_path / "0.csv") is None
+    assert engine_of(tmp_path) == "duckdb"
+
+
+def test_a_damaged_parquet_file_is_an_error_of_the_reader(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1" + b"x" * 100)
+    with pytest.raises(DataError, match=r"t.parquet: the Parquet file is damaged or cut off"):
+        abstain.evaluate(tmp_path / "t.parquet")
+
+
+def lazy_frame(kind: str, table: pl.DataFrame, folder: Path) -> Any:
+    path = folder / "lazy.parquet"
+    table.write_parquet(path)
+    makers: dict[str, Callable[[], Any]] = {
+        "relation": lambda: duckdb.connect().sql(f"SELECT * FROM '{path}'"),
+        "relation of a frame": lambda: duckdb.connect().from_arrow(table.to_arrow()).filter("TRUE"),
+        "polars": lambda: pl.scan_parquet(path),
+        "narwhals": lambda: nw.from_native(pl.scan_parquet(path)),
+        "dataset": lambda: pyarrow.dataset.dataset(path),
+        "ibis on DuckDB": lambda: ibis.duckdb.connect().read_parquet(path),
+        "ibis on polars": lambda: ibis.polars.connect({"t": table.lazy()}).table("t"),
+    }
+    return makers[kind]()
+
+
+LAZY = (
+    *("relation", "relation of a frame", "polars", "narwhals", "dataset"),
+    *("ibis on DuckDB", "ibis on polars"),
+)
+
+
+@pytest.mark.parametrize("clusters", ["number", "text"])
+@pytest.mark.parametrize("kind", LAZY)
+def test_a_lazy_frame_is_aggregated_with_the_numbers_of_memory(
+    tmp_path: Path, kind: str, clusters: str
+) -> None:
+    table = frame(ROWS, clusters=600)
+    if clusters == "text":
+        table = table.with_columns(pl.format("patient {}", "patient_id").alias("patient_id"))
+    counted = abstain.evaluate(lazy_frame(kind, table, tmp_path), **ROLES, by="site")
+    assert counted.only.provenance["engine"] == "duckdb"
+    assert_same(counted, abstain.evaluate(table, **ROLES, by="site"))
+
+
+@pytest.mark.parametrize("kind", LAZY)
+def test_a_small_lazy_frame_is_loaded_with_the_same_numbers(tmp_path: Path, kind: str) -> None:
+    table = frame(500)
+    loaded = abstain.evaluate(lazy_frame(kind, table, tmp_path), **ROLES)
+    assert "engine" not in loaded.only.provenance
+    assert_same(loaded, abstain.evaluate(table, **ROLES))
+
+
+@pytest.mark.parametrize("kind", [name for name in LAZY if name != "ibis on polars"])
+def test_columns_whose_names_differ_in_case_are_not_mixed_up(tmp_path: Path, kind: str) -> None:
+    table = frame(ROWS).rename({"c": "s"})
+    table = table.with_columns((1.0 - pl.col("s")).alias("S"))
+    columns = {**ROLES, "confidence": "S"}
+    source = lazy_frame(kind, table, tmp_path)
+    if kind in ("polars", "narwhals", "dataset"):
+        assert_same(abstain.evaluate(source, **columns), abstain.evaluate(table, **columns))
+    else:  # DuckDB gives one of them another name
+        with pytest.raises(AbstainError, match="differ in case alone|unknown confidence 'S'"):
+            abstain.evaluate(source, **columns)
+
+
+def relations(tables: dict[str, pl.DataFrame], connect: Callable[[], Any]) -> dict[str, Any]:
+    return {name: connect().from_arrow(table.to_arrow()).filter("TRUE") for name, table in tables.items()}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_relations_are_compared(shared: bool) -> None:
+    first = frame(ROWS, clusters=600).with_row_index("item")
+    second = first.with_columns((1 - pl.col("p")).alias("p"))
+    connection = duckdb.connect()
+    systems = relations({"a": first, "b": second}, lambda: connection if shared else duckdb.connect())
+    options = {**ROLES, "item": "item", "metrics": ["augrc", "accuracy"]}
+    counted = abstain.compare(systems, **options)
+    loaded = abstain.compare({"a": first, "b": second}, **options)
+    for metric in ("augrc", "accuracy"):
+        found, expected = (result.difference("a", "b", metric=metric) for result in (counted, loaded))
+        assert found.estimate.interval == pytest.approx(expected.estimate.interval, abs=1e-12)
+    origin = counted.systems["b"].provenance
+    assert origin["engine" if shared else "loaded_because"] == (
+        "duckdb" if shared else "it is in another database than the DuckDB relation"
+    )
+
+
+def test_the_user_keeps_no_table_of_ours() -> None:
+    connection = duckdb.connect()
+    connection.register("t", frame(ROWS).to_arrow())
+    result = abstain.evaluate(connection.sql("FROM t"), **ROLES)
+    assert result.only.provenance["engine"] == "duckdb"
+    assert (
+        connection.sql("SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'abstain%'").fetchall()
+        == []
+    )
+    del result
+    import gc  # noqa: PLC0415
+
+    gc.collect()
+    assert (
+        connection.sql("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'abstain%'").fetchall()
+        == []
+    )
+
+
+LOADED: dict[str, tuple[dict[str, Any], str]] = {
+    "bounds": ({"low": "low", "high": "high", "metrics": "interval_coverage"}, "low needs every row"),
+    "bootstrap": ({"interval": "percentile", "resamples": 50}, "the bootstrap draws single clusters"),
+    "loss per item": ({"loss": [0.5] * ROWS}, "a loss per item needs every row"),
+}
+
+
+@pytest.mark.parametrize("what", LOADED)
+def test_what_needs_every_row_is_loaded_and_says_why(tmp_path: Path, what: str) -> None:
+    options, reason = LOADED[what]
+    table = frame(ROWS, clusters=600).with_columns(low=pl.col("t") - 1.0, high=pl.col("t") + 1.0)
+    path = written(table, tmp_path / "t.parquet")
+    result = abstain.evaluate(path, **ROLES, **options)
+    assert "engine" not in result.only.provenance
+    assert reason in result.only.provenance["loaded_because"]
+
+
+def test_bins_that_would_show_in_the_printed_digits_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nearly all confidences lie in one bin, so that bins say nothing about their order."""
+    from abstain.readers import _statements  # noqa: PLC0415
+
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 2500)
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"correct": rng.random(ROWS) < 0.5, "confidence": 0.75 + 1e-6 * rng.random(ROWS)})
+    path = written(table, tmp_path / "t.parquet")
+    result = abstain.evaluate(path)
+    assert "bins of confidence would give its AURC only to" in result.only.provenance["loaded_because"]
+    asked = abstain.evaluate(path, engine="duckdb")
+    assert asked.only.provenance["engine"] == "duckdb"
+    assert "binned" in [warning.code for warning in asked["confidence"].warnings]
+
+
+def test_an_engine_that_was_named_is_not_replaced(tmp_path: Path) -> None:
+    path = written(frame(ROWS, clusters=600), tmp_path / "t.parquet")
+    with pytest.raises(AbstainError, match="the bootstrap draws single clusters"):
+        abstain.evaluate(path, engine="duckdb", interval="percentile", resamples=50, **ROLES)
+
+
+def test_arrow_tables_in_memory_are_loaded() -> None:
+    table = frame(ROWS).to_arrow()
+    assert isinstance(table, pa.Table)
+    assert engine_of(table) is None
