@@ -381,7 +381,7 @@ def _first_difference(left: Any, right: Any, place: str = "", precision: float =
         parts = ((a, b, f"{place}[]") for a, b in zip(left, right, strict=True))
         return next(filter(None, (_first_difference(*part, precision) for part in parts)), "")
     if _is_number(left) and _is_number(right):
-        return "" if abs(left - right) <= precision * max(1.0, abs(left)) else place
+        return "" if left == right or abs(left - right) <= precision * max(1.0, abs(left)) else place
     return "" if left == right else place
 
 

@@ -127,12 +127,12 @@ _WEIGHTS: Mapping[str, Sequence[Any]] = {
     "as text": ("0", "1", "2.0", " 3"),
     "odd large": (0, 1, 10**9, 2**53 + 1),
     "odd": (0, 1, -1, float("nan"), float("inf"), 10**400, 1e-320),
-    "odd text": ("0", "1", "", "two", "-1", "nan", "1,5"),
+    "odd text": ("0", "1", "", "two", "-1", "nan", "1,5", "1_0"),
 }
 _NAMES: Mapping[str, Sequence[Any]] = {
+    "words": ("a", "b", "c", "d"),
     "whole": _WHOLE,
     "one": ("only",),
-    "words": ("a", "b", "c", "d"),
     "mixed case": ("a", "A", "b", "B"),
     "codes": ("01", "1", "001", "1.0"),
     "large": _LARGE,
@@ -159,7 +159,7 @@ class _Drawer:
     def column(self, kinds: Mapping[str, Sequence[Any]], *, gaps: bool = False) -> list[Any]:
         """Values of one kind, the first kind most often; `gaps` allows missing values in a sound table."""
         names = [name for name in kinds if not (self._sound and name.startswith("odd"))]
-        kind = names[0] if self.one_in(2) else self._draw(st.sampled_from(names))
+        kind = self._draw(st.sampled_from(names)) if self.one_in(2) else names[0]
         values = self._draw(st.lists(st.sampled_from(kinds[kind]), min_size=self.rows, max_size=self.rows))
         if (gaps or not self._sound) and self.one_in(4):
             values = [None if self.one_in(3) else value for value in values]
@@ -199,7 +199,7 @@ def _columns(draw: st.DrawFn) -> Columns:
         _WEIGHT: (2, lambda: table.column(_WEIGHTS)),
         _CLUSTER: (2, lambda: table.column(_NAMES)),
         _ITEM: (2, table.names_of_items),
-        "site": (2, lambda: table.column(_NAMES, gaps=True)),
+        "site": (1, lambda: table.column(_NAMES, gaps=True)),
         "Site": (4, lambda: table.column(_NAMES, gaps=True)),
         "week": (3, lambda: table.column(_NAMES, gaps=True)),
     }
@@ -210,7 +210,7 @@ def _columns(draw: st.DrawFn) -> Columns:
 def _request_tables(draw: st.DrawFn) -> Columns:
     """The columns of a table; sometimes its rows are repeated until there are many clusters."""
     columns = draw(_columns())
-    if _CLUSTER not in columns or draw(st.integers(0, 19)) < 19:
+    if _CLUSTER not in columns or draw(st.integers(0, 9)) < 9:
         return columns
     count = draw(st.sampled_from((_MANY_CLUSTERS - 1, _MANY_CLUSTERS, 2 * _MANY_CLUSTERS)))
     first, prefix = draw(st.sampled_from(((0, ""), (1, "p"), (10**39, ""), (-200, ""))))
@@ -229,14 +229,27 @@ def _as_text(columns: Columns) -> Columns:
 
 # -------------------------------------------------------------------------------------------------------------- options
 
-_METRICS = (
+_OUTCOME_METRICS = (
     *("accuracy", "selective_accuracy", "answer_rate", "abstention_rate", "simpleqa_f", "wrong_rate"),
-    *("hallucination_rate", "effective_reliability", "confidence_target_score", "balanced_accuracy"),
-    *("macro_f1", "f1", "precision", "recall", "auroc", "correctness_auroc", "mean_absolute_error"),
-    *("root_mean_squared_error", "pearson_r", "ece", "smooth_calibration_error", "brier_score"),
-    *("negative_log_likelihood", "top_label_calibration_error", "aurc", "augrc", "cmax"),
-    *("risk_at_coverage@0.8", "coverage_at_accuracy@0.9", "coverage_at_risk@0.1", "deferral_alignment"),
-    *("abstention_f1", "abstention_auroc", "over_conservativeness", "reliable_accuracy"),
+    *("hallucination_rate", "effective_reliability", "confidence_target_score"),
+)
+_LABEL_METRICS = (
+    *("balanced_accuracy", "macro_f1", "f1", "precision", "recall"),
+    *("mean_absolute_error", "root_mean_squared_error", "pearson_r"),
+)
+_CONFIDENCE_METRICS = (
+    *("aurc", "augrc", "cmax", "correctness_auroc", "risk_at_coverage@0.8"),
+    *("coverage_at_accuracy@0.9", "coverage_at_risk@0.1", "ece", "smooth_calibration_error"),
+    *("brier_score", "negative_log_likelihood", "top_label_calibration_error", "auroc"),
+)
+_GUIDED_METRICS = (
+    *(
+        "deferral_alignment",
+        "abstention_f1",
+        "abstention_auroc",
+        "over_conservativeness",
+        "reliable_accuracy",
+    ),
 )
 _BUNDLES = ("default_benchmark", "safety", "answers")
 
@@ -253,22 +266,27 @@ def _reading(draw: st.DrawFn, columns: Columns) -> list[str]:
         *(("--abstain-rule", "phrases:unclear|a"), ("--abstain-rule", "regex:(?i)^a"), ("--scale", "0,3")),
         *(("--failed-rule", "mal"), ("--percent", "confidence"), ("--percent", "none"), ("--positive", "1")),
     )
+    if None in columns.get("prediction", ()) and draw(st.integers(0, 5)):
+        flags += draw(st.sampled_from(further[:2]))
     for option, value in further:
-        likely = (
-            1
-            if any(value is None for value in columns.get("prediction", ())) and value == "abstained"
-            else 11
-        )
-        if option not in flags and draw(st.integers(0, likely)) == likely:
+        if option not in flags and draw(st.integers(0, 14)) == 14:
             flags += [option, value]
     return flags
 
 
 @st.composite
-def _metrics(draw: st.DrawFn) -> str:
+def _metrics(draw: st.DrawFn, columns: Columns) -> str:
+    """Some metrics, mostly those that the table has the columns for."""
     if draw(st.integers(0, 5)) == 5:
         return draw(st.sampled_from(_BUNDLES))
-    return ",".join(draw(st.lists(st.sampled_from(_METRICS), min_size=1, max_size=4, unique=True)))
+    possible = list(_OUTCOME_METRICS)
+    if "truth" in columns:
+        possible += _LABEL_METRICS
+    if "confidence" in columns:
+        possible += _CONFIDENCE_METRICS
+    if "should_abstain" in columns or draw(st.integers(0, 9)) == 9:
+        possible += _GUIDED_METRICS
+    return ",".join(draw(st.lists(st.sampled_from(possible), min_size=1, max_size=4, unique=True)))
 
 
 @st.composite
@@ -285,12 +303,12 @@ def _intervals(draw: st.DrawFn) -> list[str]:
 def _evaluate(draw: st.DrawFn, columns: Columns) -> list[str]:
     flags = []
     signals = [name for name in ("confidence", "sure") if name in columns]
-    if signals and draw(st.booleans()):
+    if draw(st.booleans()) and signals:
         flags += ["--confidence", draw(st.sampled_from((*signals, ",".join(signals), "all")))]
     if draw(st.booleans()):
-        flags += ["--metric", draw(_metrics())]
+        flags += ["--metric", draw(_metrics(columns))]
     groups = [name for name in ("site", "Site", "week") if name in columns]
-    if groups and draw(st.booleans()):
+    if draw(st.booleans()) and groups:
         flags += [
             "--by",
             ",".join(draw(st.lists(st.sampled_from(groups), min_size=1, max_size=2, unique=True))),
@@ -302,7 +320,7 @@ def _evaluate(draw: st.DrawFn, columns: Columns) -> list[str]:
 
 @st.composite
 def _compare(draw: st.DrawFn, columns: Columns) -> list[str]:
-    flags = ["--metric", draw(_metrics())] if draw(st.booleans()) else []
+    flags = ["--metric", draw(_metrics(columns))] if draw(st.booleans()) else []
     for option in (["--match", "rows"], ["--intersection-only"], ["--truth-may-differ"], ["--margin", "0.1"]):
         if draw(st.booleans()):
             flags += option
