@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import json
 import os
 import resource
 import shutil
@@ -31,6 +32,8 @@ from fuzz._case import Case, Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
+
+    from abstain.items import Items
 
 __all__ = ["run", "serve"]
 
@@ -155,6 +158,8 @@ def _call(command: tuple[str, ...]) -> tuple[int | None, str]:
     try:
         if command[0].startswith("frame:"):
             return _ask_in_python(command), ""
+        if command[0].startswith("items:"):
+            return _read_items(command), ""
         abstain.cli.main()
     except SystemExit as end:
         return (end.code if isinstance(end.code, int) else 0 if end.code is None else 1), ""
@@ -196,10 +201,50 @@ def _ask_in_python(command: tuple[str, ...]) -> int:
     return 0
 
 
+def _read_items(command: tuple[str, ...]) -> int:
+    """Read a file, or a data frame of it, and print the items: ``items:polars TABLE.parquet --cluster c ...``."""
+    import pyarrow.parquet  # noqa: PLC0415
+
+    kind, path, *flags = command
+    options: dict[str, Any] = {
+        option[2:].replace("-", "_"): value for option, value in zip(flags[::2], flags[1::2], strict=True)
+    }
+    if "scale" in options:
+        options["scale"] = [float(part) for part in options["scale"].split(",")]
+    if "percent" in options:
+        options["percent"] = () if options["percent"] == "none" else [options["percent"]]
+    source = path if kind == "items:file" else _frame(kind, pyarrow.parquet.read_table(path))
+    try:
+        items = abstain.read(source, **options)
+    except AbstainError as problem:
+        print(f"abstain: {problem}", file=sys.stderr)
+        return problem.exit_code
+    sys.stdout.write(json.dumps(_columns_of(items), default=str))
+    return 0
+
+
+def _columns_of(items: Items) -> dict[str, Any]:
+    """The columns of items, the most important ones first."""
+    roles = ("truth", "prediction", "outcome", "cluster", "item", "weight")
+    columns = {name: getattr(items, name) for name in roles if getattr(items, name) is not None}
+    return {
+        **{name: _values_of(column) for name, column in columns.items()},
+        "facts": [items.scale, items.cluster_noun, items.positive, items.unnamed],
+        "names of signals": list(items.signals),
+        "signals": [_values_of(signal.values) for signal in items.signals.values()],
+        "metadata": [_values_of(column) for column in items.metadata.values()],
+    }
+
+
+def _values_of(column: Any) -> list[Any]:
+    """The values of a column, with "nan" in place of NaN, which is not equal to itself."""
+    return ["nan" if value != value else value for value in column.tolist()]  # noqa: PLR0124
+
+
 def _frame(kind: str, table: Any) -> Any:
-    if kind == "frame:arrow":
+    if kind.endswith(":arrow"):
         return table
-    if kind == "frame:pandas":
+    if kind.endswith(":pandas"):
         # Where a value is missing, pandas makes whole numbers floats, which cannot hold all of them.
         return table.to_pandas(integer_object_nulls=_beyond_floats(table))
     import polars as pl  # noqa: PLC0415

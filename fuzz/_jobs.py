@@ -82,6 +82,7 @@ def _batches(job: Job) -> Iterator[WeightBatch]:
     """The batches of a job: a few, the same every time; or others without end."""
     shares = [name for name in job.rounds for _ in range(ROUNDS[name].share)]
     if not job.seconds:
+        shares = [name for name in shares if ROUNDS[name].every_commit]
         batches = [WeightBatch(name, job.seed + number, SHORT_BATCH) for number, name in enumerate(shares)]
         yield from batches[job.number :: job.jobs]
         return

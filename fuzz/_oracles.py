@@ -6,6 +6,7 @@ is wrong in the same words for the same defect, so that a defect that was found 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ _PLACES = (
 )
 # What differs between two files that hold the same rows.
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
+# The end of every message about a request that an engine cannot aggregate.
+_NOT_AGGREGATED = "--engine: numpy"
 # Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
 REFUSALS = (
     r"there is no (?:signal|confidence|item to judge)",
@@ -299,6 +302,11 @@ def _without_particulars(message: str) -> str:
 def _disagreements(case: Case, outcomes: Sequence[Outcome]) -> Iterator[str]:
     first, *others = zip(case.commands, outcomes, strict=True)
     for command, outcome in others:
+        if _without_engine(command) == _without_engine(first[0]):
+            difference = _difference_of_engines(first[1], outcome)
+            if difference:
+                yield f"{' and '.join(map(_engine, (first[0], command)))}: {command[0]}: {difference}"
+            continue
         pair = f"{_kind(first[0])} and {_kind(command)}"
         if outcome.code != first[1].code:
             # One of them was served and the other refused, or both were refused for different reasons.
@@ -310,8 +318,50 @@ def _disagreements(case: Case, outcomes: Sequence[Outcome]) -> Iterator[str]:
                 yield f"{pair}: {where}"
 
 
+def _engine(command: Command) -> str:
+    """The engine that a command names."""
+    return next((value for option, value in itertools.pairwise(command) if option == "--engine"), "")
+
+
+def _without_engine(command: Command) -> Command:
+    """The request itself, or the whole command if it names no engine."""
+    return tuple(part for part in command if part != _engine(command)) if _engine(command) else (*command, "")
+
+
+def _difference_of_engines(left: Outcome, right: Outcome) -> str:
+    """Where two engines differ about one request; nowhere if one of them cannot serve it and says so."""
+    messages = [_message(outcome) for outcome in (left, right)]
+    if any(_NOT_AGGREGATED in message for message in messages):
+        return ""
+    plain = [
+        _without_particulars(message) or f"exit code {outcome.code}"
+        for message, outcome in zip(messages, (left, right), strict=True)
+    ]
+    if left.code != right.code:
+        return f"exit codes differ: {plain[0]} | {plain[1]}"
+    if messages[0] != messages[1]:
+        return (
+            f"places differ: {plain[0]}"
+            if plain[0] == plain[1]
+            else f"messages differ: {plain[0]} | {plain[1]}"
+        )
+    if left.stdout.startswith("{"):
+        where = _first_difference(json.loads(left.stdout), json.loads(right.stdout), precision=1e-12)
+    else:
+        where = "" if left.stdout == right.stdout else "what is printed"
+    if where or left.code in (2, 3):  # remarks before an error depend on when it is found
+        return where
+    remarks = set(_remarks(left)) ^ set(_remarks(right))
+    return f"remarks differ: {_without_particulars(min(remarks))}" if remarks else ""
+
+
+def _remarks(outcome: Outcome) -> list[str]:
+    """The lines on stderr, except the one that names the engine."""
+    return [line for line in outcome.stderr.splitlines() if "its rows are counted by" not in line]
+
+
 def _kind(command: Command) -> str:
-    if command[0].startswith("frame:"):
+    if command[0].startswith(("frame:", "items:")) and command[0] != "items:file":
         return command[0]
     return next((part.partition(".")[2] + _folder(part) for part in command[1:] if "." in part), command[0])
 
@@ -321,17 +371,17 @@ def _folder(path: str) -> str:
     return "" if folder == "." else f" in {folder}"
 
 
-def _first_difference(left: Any, right: Any, place: str = "") -> str:
+def _first_difference(left: Any, right: Any, place: str = "", precision: float = 1e-9) -> str:
     """Where two documents differ first, but for what is incidental; numbers may differ in the last places."""
     if isinstance(left, dict) and isinstance(right, dict):
         keys = [key for key in {**left, **right} if key not in _INCIDENTAL]
         parts = ((left.get(key), right.get(key), f"{place}.{key}") for key in keys)
-        return next(filter(None, (_first_difference(*part) for part in parts)), "")
+        return next(filter(None, (_first_difference(*part, precision) for part in parts)), "")
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         parts = ((a, b, f"{place}[]") for a, b in zip(left, right, strict=True))
-        return next(filter(None, (_first_difference(*part) for part in parts)), "")
+        return next(filter(None, (_first_difference(*part, precision) for part in parts)), "")
     if _is_number(left) and _is_number(right):
-        return "" if abs(left - right) <= 1e-9 * max(1.0, abs(left)) else place
+        return "" if left == right or abs(left - right) <= precision * max(1.0, abs(left)) else place
     return "" if left == right else place
 
 

@@ -20,6 +20,7 @@ from fuzz._commands import (
     with_a_wrong_option,
     with_output,
 )
+from fuzz._requests import engine_requests, format_requests
 from fuzz._tables import WRITERS, Table, hostile_tables, sound_tables
 from fuzz._values import SECRET, arguments, labels, names
 
@@ -32,10 +33,17 @@ _SIGNALS = ("token_msp", "verbalized")
 
 
 class Round(NamedTuple):
-    """A kind of cases, and how often it is run: what finds more, and what is cheap, more often."""
+    """A kind of cases.
+
+    Attributes:
+        cases: the strategy that draws them.
+        share: how often the round is run: one that finds more, or is cheap, more often.
+        every_commit: False if the round is only part of a timed hunt, because it still finds known defects.
+    """
 
     cases: st.SearchStrategy[Case]
     share: int
+    every_commit: bool = True
 
 
 # -------------------------------------------------------------------------------------------------------------- sources
@@ -330,5 +338,7 @@ ROUNDS: Mapping[str, Round] = {
     "agreeing": Round(_agreeing(), share=2),
     "agreeing on coverage": Round(_agreeing_on_coverage(), share=1),
     "agreeing engines": Round(_agreeing_engines(), share=3),
+    "requests": Round(engine_requests(), share=10, every_commit=False),
+    "formats": Round(format_requests(), share=3, every_commit=False),
     "costly": Round(_costly(), share=1),
 }

@@ -7,9 +7,13 @@ files that no command reads, commands that agree, rows, columns and fields that 
 from __future__ import annotations
 
 import copy
+import io
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["made_small"]
 
 # What two answers are compared by, and what keeps a case quick.
-_KEPT = ("--json", "--bootstrap-resamples")
+_KEPT = ("--json", "--bootstrap-resamples", "--engine")
 
 
 def made_small(case: Case, shows: Callable[[Case], bool]) -> Case:
@@ -65,7 +69,10 @@ def _without(command: tuple[str, ...], option: str, length: int) -> tuple[str, .
 
 
 def _less(content: bytes) -> Iterator[bytes]:
-    """The content of a file without some of its lines, columns or fields; of what is no text, nothing."""
+    """The content of a file without some of its lines, columns or fields; of other binary files, nothing."""
+    if content.startswith(b"PAR1"):
+        yield from _less_of_parquet(content)
+        return
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -82,6 +89,23 @@ def _less(content: bytes) -> Iterator[bytes]:
     if text[:1] not in "{[":
         for place in range(lines[0].count(",") + 1 if lines else 0):
             yield "\n".join(_without_cell(line, place) for line in text.split("\n")).encode()
+
+
+def _less_of_parquet(content: bytes) -> Iterator[bytes]:
+    """The table without one of its columns or rows."""
+    try:
+        table = pq.read_table(io.BytesIO(content))
+    except (pa.ArrowException, OSError):
+        return
+    rows = range(table.num_rows)
+    smaller = [table.drop_columns([name]) for name in table.column_names if table.num_columns > 1]
+    smaller += [
+        pa.concat_tables([table.slice(0, row), table.slice(row + 1)]) for row in rows if len(rows) > 1
+    ]
+    for less in smaller:
+        stored = io.BytesIO()
+        pq.write_table(less, stored)
+        yield stored.getvalue()
 
 
 def _without_cell(line: str, place: int) -> str:

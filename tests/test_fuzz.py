@@ -16,7 +16,7 @@ from fuzz._hunt import CORPUS, Finding, Hunt, replay
 from fuzz._oracles import ORACLES, judge
 from fuzz._rounds import ROUNDS
 from fuzz._smaller import made_small
-from fuzz._tables import as_csv, as_json, as_jsonl, sound_tables
+from fuzz._tables import Table, as_csv, as_json, as_jsonl, as_parquet, sound_tables
 from fuzz._workers import Worker
 
 if TYPE_CHECKING:
@@ -209,6 +209,62 @@ def test_answers_are_compared_but_for_where_they_came_from(
     assert [str(each) for each in judge(case, [Outcome(code=0, stdout=text) for text in outputs])] == expected
 
 
+ENGINES = tuple((*CALL, "--engine", engine) for engine in ("numpy", "duckdb"))
+COUNTED = "t.csv: its rows are counted by duckdb; --engine numpy loads them\n"
+
+
+@pytest.mark.parametrize(
+    ("numpy", "duckdb", "expected"),
+    [
+        (Outcome(0, stdout='{"a": 1}'), Outcome(0, stdout='{"a": 1}', stderr=COUNTED), None),
+        (Outcome(0, stdout='{"a": 0.5}'), Outcome(0, stdout='{"a": 0.50000000001}'), ".a"),
+        (Outcome(0, stdout="{}"), Outcome(0, stdout="{}", stderr="t.csv: odd\n"), "remarks differ: FILE odd"),
+        (REFUSED, REFUSED, None),
+        (
+            REFUSED,
+            replace(REFUSED, stderr="abstain: t.csv: row 2: not good enough\n"),
+            "places differ: FILE row N: not good enough",
+        ),
+        (
+            REFUSED,
+            replace(REFUSED, stderr="abstain: t.csv: too bad\n"),
+            "messages differ: FILE row N: not good enough | FILE too bad",
+        ),
+        (
+            REFUSED,
+            Outcome(0, stdout="{}"),
+            "exit codes differ: FILE row N: not good enough | exit code 0",
+        ),
+        (
+            Outcome(0, stdout="{}"),
+            Outcome(2, stderr="abstain: t.csv: a, b; load the table (engine, --engine: numpy)\n"),
+            None,
+        ),
+    ],
+)
+def test_engines_give_one_answer_or_one_message(
+    numpy: Outcome, duckdb: Outcome, expected: str | None
+) -> None:
+    case = replace(CASE, commands=ENGINES, alike=True)
+    found = [str(each) for each in judge(case, [numpy, duckdb])]
+    assert found == ([] if expected is None else [f"disagrees: numpy and duckdb: evaluate: {expected}"])
+
+
+@pytest.mark.slow
+def test_items_are_the_same_in_every_format_or_it_is_found() -> None:
+    read = ("items:file", "t.csv"), ("items:polars", "t.parquet")
+    table = Table({"truth": ["1", "0"], "prediction": ["1", None]}, {})
+    files = {"t.csv": as_csv(table), "t.parquet": as_parquet(table)}
+    case = Case(tuple((*command, "--null-prediction", "abstained") for command in read), files, alike=True)
+    other = as_csv(Table({"truth": ["1", "1"], "prediction": ["1", None]}, {}))
+    with Worker() as worker:
+        assert judge(case, worker.run(case)) == []
+        changed = replace(case, files={**files, "t.csv": other})
+        assert [str(each) for each in judge(changed, worker.run(changed))] == [
+            "disagrees: csv and items:polars: .truth[]"
+        ]
+
+
 # ---------------------------------------------------------------------------------------------------------------- cases
 
 
@@ -251,6 +307,22 @@ def test_every_reader_and_every_verb_are_tried() -> None:
     commands = {command.name for command in app.registered_commands} | {"calibrate"}
     assert commands - {"verbalized", "train"} <= verbs
     assert {"frame:pandas", "frame:polars", "frame:arrow"} <= verbs
+
+
+@pytest.mark.slow
+def test_requests_meet_every_format_option_and_shape_of_table() -> None:
+    cases = [case for seed in range(6) for case in drawn("requests", seed, 100)]
+    words = {word for case in cases for command in case.commands for word in command}
+    assert {"evaluate", "compare", "check", "gate", "t.csv", "t.jsonl", "t.parquet"} <= words
+    assert {"--by", "--weight", "--cluster", "--item", "--null-prediction", "--abstain-rule"} <= words
+    assert {"--percent", "--confidence", "--interval", "--intersection-only", "--match"} <= words
+    tables = [case.files["t.jsonl"].decode() for case in cases if "t.jsonl" in case.files]
+    rows = {table.count("\n") for table in tables}
+    assert 1 in rows
+    assert max(rows) > 400
+    tables += [case.files["t.csv"].decode() for case in cases if "t.csv" in case.files]
+    for odd in ("9007199254740993", str(10**39 + 7), "</script>", "1_000", "1.0", "01", "12%", "Site"):
+        assert any(odd in table for table in tables), odd
 
 
 def test_a_case_survives_the_corpus(tmp_path: Path) -> None:
