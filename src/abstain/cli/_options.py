@@ -43,7 +43,7 @@ _POSITIVE = (
     "The label that counts as 1 for binary metrics such as f1 and auroc; others count as 0. Default: 1."
 )
 _ENGINE = (
-    "What reads a table: numpy loads it; duckdb (by default above 256 MB) and spark count its rows where they are. "
+    "What reads a table: numpy loads it; duckdb (default from 262,144 rows on) and spark aggregate it where it is. "
     "The numbers are the same."
 )
 _MASTER = "Where Spark runs, such as local[4]; else what it is set up for."
