@@ -52,9 +52,14 @@ def column(values: Column, name: str) -> NDArray[Any]:
     array = _validate.untouched(values, name)
     if array.dtype.kind in "fiub":
         return exact(array)
-    canonical_values = [canonical(value, name, row) for row, value in enumerate(array.tolist())]
+    cells = array.tolist()
+    if set(map(type, cells)) <= {str, type(None)}:
+        by_text = {text: canonical(text, name, 0) for text in set(cells)}
+        canonical_values = [by_text[text] for text in cells]
+    else:
+        canonical_values = [canonical(value, name, row) for row, value in enumerate(cells)]
     result = _validate.objects(canonical_values)
-    return result if any(isinstance(value, str) for value in canonical_values) else exact(result)
+    return result if str in set(map(type, canonical_values)) else exact(result)
 
 
 def exact(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -124,7 +129,10 @@ def missing(labels: NDArray[Any]) -> Mask:
         return np.isnan(labels)
     if labels.dtype.kind in "iubU":
         return np.zeros(len(labels), np.bool_)
-    return np.array([is_missing(value) for value in labels.tolist()], dtype=np.bool_)
+    cells = labels.tolist()
+    if set(map(type, cells)) <= {str, int, type(None)}:
+        return np.fromiter((cell is None for cell in cells), np.bool_, len(cells))
+    return np.array([is_missing(cell) for cell in cells], dtype=np.bool_)
 
 
 def is_missing(value: object) -> bool:

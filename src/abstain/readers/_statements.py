@@ -198,16 +198,13 @@ class Statements:
 
     def _parts(self, *, numbers: bool) -> dict[str, str]:
         """What is selected of every row, but for its names."""
-        parts = {key: self._kind_column(name) for name, key in self._kind_keys.items()}
+        # Few values are distinct, and `_columns` decides what their text spells.
+        parts = {key: self.table.column(name, "text").expression for name, key in self._kind_keys.items()}
         parts |= {key: self.table.column(name, "value").expression for name, key in self._signal_keys.items()}
         if "weight" in self.columns:
             weight = self._column("weight", "value").expression
             parts["w"] = f"coalesce(TRY_CAST({weight} AS DOUBLE), CAST('nan' AS DOUBLE))"
         return {**parts, "r": self.engine.row_number} if numbers else parts
-
-    def _kind_column(self, name: str) -> str:
-        """Return how to select a column that kinds differ by: as text if the table says that it is text."""
-        return self.table.column(name, "text" if self.table.kinds[name] == "text" else "value").expression
 
     def _column(self, role: str, form: Form = "name") -> QueriedColumn:
         return self.table.column(self.columns[role], form)

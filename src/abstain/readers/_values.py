@@ -315,8 +315,12 @@ def blank(values: NDArray[Any]) -> Mask:
     """Return True where a column says nothing, or has nothing but blanks."""
     if values.dtype.kind != "O":
         return missing(values)
+    cells = values.tolist()
+    if set(map(type, cells)) <= {str, type(None)}:
+        blank_texts = {text for text in set(cells) if text is None or not text.strip()}
+        return np.fromiter((cell in blank_texts for cell in cells), np.bool_, len(cells))
     return np.array(
-        [is_missing(value) or (isinstance(value, str) and not value.strip()) for value in values.tolist()],
+        [is_missing(value) or (isinstance(value, str) and not value.strip()) for value in cells],
         dtype=np.bool_,
     )
 
@@ -379,6 +383,8 @@ def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:
 
 def text_of(value: object) -> str:
     """Return a name or label as text: numbers that are whole by value as such, booleans in lower case."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, (bool, np.bool_)):
         return str(value).lower()
     if isinstance(value, (int, np.integer)):

@@ -543,7 +543,13 @@ def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, In
     (array([1, 0, 1]), array([0, 1]), array([0, 2]))
     """
     seconds = np.intp(second.max(initial=0) + 1)
-    distinct, pair = np.unique(first * seconds + second, return_inverse=True)
+    number = first * seconds + second
+    occurs = np.zeros(int(number.max(initial=-1)) + 1, np.bool_)
+    if len(occurs) > 8 * len(number):
+        distinct, pair = np.unique(number, return_inverse=True)
+    else:  # pairs that could occur are few, and need not be sorted
+        occurs[number] = True
+        distinct, pair = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[number]
     return pair.astype(np.intp, copy=False), *np.divmod(distinct, seconds)
 
 
