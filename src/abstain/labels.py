@@ -131,7 +131,7 @@ def missing(labels: NDArray[Any]) -> Mask:
         return np.zeros(len(labels), np.bool_)
     cells = labels.tolist()
     if set(map(type, cells)) <= {str, int, type(None)}:
-        return np.fromiter((cell is None for cell in cells), np.bool_, len(cells))
+        return np.equal(labels, np.array(None), dtype=object).astype(np.bool_)
     return np.array([is_missing(cell) for cell in cells], dtype=np.bool_)
 
 
@@ -176,7 +176,10 @@ def whole(labels: NDArray[Any]) -> bool:
     if labels.dtype.kind == "f":
         stated = labels[~np.isnan(labels)]
         return bool(np.isfinite(stated).all() and (stated == np.floor(stated)).all())
-    return all(not isinstance(label, float) or math.isnan(label) for label in labels.tolist())
+    cells = labels.tolist()
+    return float not in set(map(type, cells)) or all(
+        not isinstance(label, float) or math.isnan(label) for label in cells
+    )
 
 
 def matches(truth: NDArray[Any], prediction: NDArray[Any]) -> Mask:
@@ -187,10 +190,7 @@ def matches(truth: NDArray[Any], prediction: NDArray[Any]) -> Mask:
     """
     if truth.dtype.kind == "f" and prediction.dtype.kind == "f":
         return np.asarray(truth == prediction)
-    same = np.array(
-        [a == b for a, b in zip(truth.tolist(), prediction.tolist(), strict=True)], dtype=np.bool_
-    )
-    return same & ~missing(truth)
+    return np.equal(truth, prediction, dtype=object).astype(np.bool_) & ~missing(truth)
 
 
 def classes(truth: NDArray[Any]) -> tuple[NDArray[np.intp], int]:

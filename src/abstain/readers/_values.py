@@ -318,7 +318,7 @@ def blank(values: NDArray[Any]) -> Mask:
     cells = values.tolist()
     if set(map(type, cells)) <= {str, type(None)}:
         blank_texts = {text for text in set(cells) if text is None or not text.strip()}
-        return np.fromiter((cell in blank_texts for cell in cells), np.bool_, len(cells))
+        return np.fromiter(map(blank_texts.__contains__, cells), np.bool_, len(cells))
     return np.array(
         [is_missing(value) or (isinstance(value, str) and not value.strip()) for value in cells],
         dtype=np.bool_,
