@@ -89,7 +89,24 @@ def _open_scanned(
         database.connection.register(name, source)
     except (ImportError, duckdb.Error):
         return None
-    return DuckTable(database, name, label, names)
+    table = _ScannedTable(database, name, label, names)
+    table.frame = source
+    return table
+
+
+class _ScannedTable(DuckTable):
+    """A source of Arrow data that DuckDB scans."""
+
+    frame: Any
+
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Return a frame of the same library with one more column, if it is a frame."""
+        import narwhals as nw  # noqa: PLC0415
+
+        frame = nw.from_native(self.frame, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            return FrameTable(frame).marked(name, marks, words, part)
+        return super().marked(name, marks, words, part)
 
 
 def _open_ibis(source: Any, memory: str | None, connection: duckdb.DuckDBPyConnection | None) -> DuckTable:
