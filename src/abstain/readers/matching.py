@@ -61,7 +61,9 @@ def match_counted(
     if by == ROWS and not all(side.engine.in_order for side in sides.values()):
         engine = next(iter(sides.values())).engine.name
         raise CountingError(
-            engine, "it has no order of rows to match them by", way_out="name the items (item=, --item), or "
+            "the tables",
+            f"{engine} has no order of rows to match them by",
+            way_out="name the items (item=, --item), or ",
         )
     known = known_by({name: side.kinds.unnamed for name, side in sides.items()}, by)
     work = _Match(sides, known)
