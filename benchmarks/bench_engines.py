@@ -1,4 +1,4 @@
-"""Engines: commands and tallies against the bare DuckDB statements that anybody would write, and memory at many rows.
+"""Engines: whole commands against the bare DuckDB statements that anybody would write, and memory at many rows.
 
 `python -m benchmarks.bench_engines 100000000` measures the memory of so many rows, once.
 """
@@ -9,15 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 
 import abstain
-from abstain.readers.engines import countables
 from benchmarks._measure import Usage, best_times, child_usage, report
 
 ROWS = 10_000_000
@@ -39,19 +36,6 @@ def table(path: Path, rows: int, confidence: str) -> Path:
         f"(hash(i * 5) % 5 = 0)::INT AS loss FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)"
     )
     return path
-
-
-def bare_query(statement: str) -> object:
-    """Run what anybody would write."""
-    return duckdb.execute(statement).fetchnumpy()
-
-
-def tally(path: Path) -> object:
-    """Count the rows of a table by unit, right or wrong, and confidence, and its clusters."""
-    found = countables({"table": path}, engine="duckdb")
-    assert found is not None
-    counting = found["table"].count(signals=("confidence",))
-    return counting.items(np.arange(len(counting.kinds)), ("confidence",))
 
 
 def memory(rows: int) -> None:
@@ -118,6 +102,14 @@ def csv_commands(folder: Path) -> None:
 
 def parquet_commands(folder: Path) -> None:
     """Report `abstain evaluate` of ten million rows of Parquet against the bare GROUP BY."""
+    path = labelled_table(folder / "labelled.parquet", ROWS, LEVELS["all differ"])
+    peer, ours = child_usage(
+        duckdb_command(f"SELECT floor(confidence * 65536), count(*) FROM '{path}' GROUP BY ALL"),
+        evaluation_command(path),
+        folder=str(folder),
+        rounds=2,
+    )
+    report_command("ten million rows, all confidences differ: evaluate / bare GROUP BY of bins", ours, peer)
     for words, text in (("integers", False), ("strings", True)):
         path = labelled_table(folder / "labelled.parquet", ROWS, LEVELS["100 levels"], text=text, nulls=20)
         peer, ours = child_usage(
@@ -158,21 +150,8 @@ def main() -> None:
         parquet_commands(Path(folder))
         group_commands(Path(folder))
     with tempfile.TemporaryDirectory() as folder:
-        for words, confidence in LEVELS.items():
-            path = table(Path(folder) / f"{words}.parquet", ROWS, confidence)
-            key, times = ("confidence", 6) if words == "100 levels" else ("floor(confidence * 65536)", 4)
-            statement = f"SELECT {key}, count(*), sum(loss) FROM '{path}' GROUP BY 1"
-            bare, ours = best_times(
-                partial(bare_query, statement),
-                partial(tally, path),
-                rounds=8,
-                clock=time.process_time,
-            )
-            report(
-                f"ten million rows, {words}: tally with intervals / bare GROUP BY", ours / bare, most=times
-            )
         asked: dict[str, Any] = {"confidence": "confidence", "engine": "duckdb"}
-        path = Path(folder) / "100 levels.parquet"
+        path = table(Path(folder) / "levels.parquet", ROWS, LEVELS["100 levels"])
         without, with_intervals = best_times(
             lambda: abstain.evaluate(path, interval="none", **asked),
             lambda: abstain.evaluate(path, **asked),
