@@ -53,9 +53,10 @@ _OUR_MISTAKES = (
 # A column with more distinct values among its first rows is checked by a pattern and not value by value.
 _FIRST_ROWS, _FEW_VALUES = 1 << 13, 1 << 12
 # What DuckDB and Python read as the same number, or as none.
+_EXPONENT = r"([eE][+-]?[0-9]{1,2})?"
 _NUMERALS = {
     "whole": r" *|-?[1-9][0-9]{0,16}|0",
-    "number": r" *|-?(0|[1-9][0-9]{0,14})(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,2})?",
+    "number": rf" *|0|-?[1-9][0-9]{{0,14}}{_EXPONENT}|-?(0|[1-9][0-9]{{0,14}})\.[0-9]{{0,30}}{_EXPONENT}",
 }
 _TYPES = {"whole": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 _NESTED = re.compile(r"(^(STRUCT|MAP|UNION|BLOB|BIT|LIST|ARRAY|VARIANT|GEOMETRY))")
