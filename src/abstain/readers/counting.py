@@ -19,16 +19,15 @@ Engines differ in their words (`_engine`), not in what they are asked (`_stateme
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
-from abstain._row_names import row_name, rows_named_by
+from abstain._row_names import rows_named_by
 from abstain._units import GROUPS, MOST_SINGLE, group_of
-from abstain._validate import HEAVIEST
 from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
 from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
@@ -113,7 +112,7 @@ class AggregatedTable(Statements):
     @cached_property
     def _kinds(self) -> dict[str, NDArray[Any]]:
         keys, base = ", ".join(self._kind_keys.values()), self._base
-        counted = f"{base.count} AS n, {base.total} AS total, {base.least} AS least"
+        counted = f"{base.count} AS n, {base.total} AS total"
         self.engine.keep(
             "kinds", f"SELECT {keys}, {counted} FROM ({base.select}) AS b GROUP BY {keys}", number=True
         )
@@ -140,9 +139,7 @@ class AggregatedTable(Statements):
     def kinds(self) -> Items:
         """One item for each kind of row; its weight says how many rows it stands for."""
         with rows_named_by(self.table.paths):
-            found = self._decoded_kinds()
-        self._check_items()
-        return found
+            return self._decoded_kinds()
 
     def _decoded_kinds(self) -> Items:
         found = self._kinds
@@ -150,14 +147,13 @@ class AggregatedTable(Statements):
         if not len(rows):
             raise DataError(f"{self.table.label}: the table has no rows")
         problems = self._wrong(rows, self._rows_of_kinds)
-        weight = self._weight(found, problems)
+        weight = found["total"].astype(np.float64)
         if self.whole is not None:
             return replace(self.whole.kinds.take(found["in_whole"].astype(np.intp)), weight=weight)
         columns = {role: name for role, name in self.columns.items() if role not in NOT_OF_KINDS}
         values = {name: found[key] for name, key in self._kind_keys.items()}
-        alike = TableRows(
-            self.table, columns, {role: values[name] for role, name in columns.items()}, problems
-        )
+        fields = {role: values[name] for role, name in columns.items()}
+        alike = _KindsOfRows(self.table, columns, fields, problems, counting=self)
         further = {name: values[name] for name in self.roles.metadata or ()}
         items = items_from_rows(alike, replace(self.roles, signals=(), metadata=tuple(further)), further)
         said = scale_and_noun(self.table, self.columns, self.roles)
@@ -165,38 +161,31 @@ class AggregatedTable(Statements):
         items = replace(items, weight=weight, unnamed=unnamed, **said)
         return items.with_provenance(**column_provenance(self.table, self.columns, self.roles), **self.origin)
 
-    def _weight(self, found: Found, problems: Problems) -> Floats:
-        """Return how many rows each kind stands for; every row one where that is wrong."""
-        name, total = f"weight ({self.columns.get('weight')})", found["total"].astype(np.float64)
-        wrong, heavy = ~np.isfinite(total) | (found["least"] < 0.0), total > HEAVIEST
-        if wrong.any():
-            beyond = "isnan(w) OR w < 0 OR w = CAST('Infinity' AS DOUBLE)"
-            place = self._place_of_weights(wrong, beyond, problems)
-            problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
-        elif heavy.any():
-            place = self._place_of_weights(heavy, f"w > {HEAVIEST}", problems)
-            problems.report(
-                f"{name}: weight must be at most {HEAVIEST:g}, and is not {place}", way_out="scale it down"
-            )
-        elif not total.any() and self.whole is None:  # of some rows, no weight may be left
-            problems.report(f"{name}: weight is zero throughout; at least one row must count")
-        else:
-            return total
-        return found["n"].astype(np.float64)
+    def check_names(self, role: str) -> None:
+        """Report clusters or items without a name; of very many rows it costs more than all else."""
+        if role in self.columns and not self._many:
+            self.check_there(self.columns[role])
 
-    def _place_of_weights(self, kinds: Mask, beyond: str, problems: Problems) -> str:
-        """Where the weights are that lie beyond something; where no single one does, where the kinds of rows are."""
-        if not self.engine.in_order:
-            return problems.place(kinds)
-        rows = self.first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
-        return f"at {row_name(*rows.tolist())}" if len(rows) else problems.place(kinds)
+    def check_items(self) -> None:
+        """Report items that stand twice; of very many rows it costs more than all else."""
+        if "item" in self.columns and not self._many:
+            self.check_unique(("cluster", "item") if "cluster" in self.columns else ("item",))
 
-    def _check_items(self) -> None:
-        """Raise where an item has no name, or stands twice; of very many rows it costs more than all else."""
-        if "item" not in self.columns or self.kept is not None or self._many:
+    def check_weights(self) -> None:
+        """Report rows without a valid weight."""
+        if "weight" not in self.columns or self._weighed:
             return
-        self.check_there(self.columns["item"])
-        self.check_unique(("cluster", "item") if "cluster" in self.columns else ("item",))
+        if self.engine.in_order:
+            weight = self._column("weight", "value").expression
+            values = self.engine.fetch(f"SELECT {weight} AS w FROM {self.engine.source()}")["w"]
+            problems = Problems(self.problems.collect, self.table.label, self.problems.found)
+            TableRows(self.table, self.columns, {"weight": values}, problems).weight()
+        else:
+            count = self._weights["wrong"]
+            wrong = f"is not in {count:,} rows" if count else "is zero throughout"
+            self._wrong(1, lambda _: np.arange(0)).report(
+                f"weight ({self.columns['weight']}): weight must be finite and not negative, and {wrong}"
+            )
 
     def check_unique(self, by: Sequence[str]) -> None:
         """Raise where an item stands twice, which is known by its cluster and name, or by its name alone."""
@@ -266,7 +255,7 @@ class AggregatedTable(Statements):
         )
         return replace(
             items,
-            weight=_weights(found),
+            weight=found["total"].astype(np.float64, copy=False),
             cluster=cluster,
             item=found["number"].astype(np.int32)
             if self.engine.in_order
@@ -347,7 +336,7 @@ class AggregatedTable(Statements):
             key = self._signal_keys[name]
             value = f"b.{key}" if self._all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
             if self._is_continuous(name):
-                value = f"{'TRY_CAST' if self._is_text(name) else 'CAST'}({value} AS DOUBLE)"
+                value = self.as_number(value, self.table.column(name, "value").kind)
             parts.append(f"{value} AS {key}")
         return f"SELECT {', '.join(parts)} FROM {self.with_kinds(select, 'codes')}"
 
@@ -355,8 +344,7 @@ class AggregatedTable(Statements):
         """Select the values ``v`` of a column of numbers, of answered rows alone."""
         answered = np.flatnonzero(self.kinds.outcome == Outcome.ANSWERED)
         self.engine.give("answers", {"number": answered})
-        value = f"b.{self._signal_keys[name]}"
-        number = f"TRY_CAST({value} AS DOUBLE)" if self._is_text(name) else f"CAST({value} AS DOUBLE)"
+        number = self.as_number(f"b.{self._signal_keys[name]}", self.table.column(name, "value").kind)
         return f"SELECT {number} AS v FROM {self.with_kinds(self._raw, 'answers')}"
 
     def with_kinds(self, select: str, given: str) -> str:
@@ -577,8 +565,23 @@ def _represented(key: str, found: Found) -> tuple[Floats, Mask]:
     return np.where(low == high, low, mean), low < high
 
 
-def _weights(found: Found) -> Floats:
-    """What cells weigh; as much as they have rows where that is wrong, which was said."""
-    total: Floats = found["total"].astype(np.float64, copy=False)
-    sound = np.isfinite(total) & (total >= 0.0)
-    return total if sound.all() else np.where(sound, total, found["n"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KindsOfRows(TableRows):
+    """Kinds of rows; the names and weights of the rows themselves are checked by the engine."""
+
+    counting: AggregatedTable
+
+    def identifiers(self, field: str) -> NDArray[Any]:
+        """Return numbers; the names of rows are checked."""
+        self.counting.check_names(field)
+        return np.arange(len(self))
+
+    def check_unique(self, cluster: NDArray[Any], item: NDArray[Any]) -> None:
+        """Report items that stand twice."""
+        del cluster, item
+        self.counting.check_items()
+
+    def weight(self) -> Floats | None:
+        """Report rows without a valid weight."""
+        self.counting.check_weights()
+        return None
