@@ -38,6 +38,8 @@ __all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts
 
 # Usual names of a confidence, the most specific first, compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
+# The metadata column that says whether the model should have abstained; it is not a signal, also not as 0 and 1.
+GUIDANCE = "should_abstain"
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
 # A run file cannot hold a longer whole number, see `_files.parse_json`.

@@ -18,6 +18,7 @@ from abstain import labels
 from abstain.confidence import signals_needed
 from abstain.errors import AbstainError, CountingError
 from abstain.groups import group_numbers, groups
+from abstain.items import GUIDANCE
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from abstain.metrics import MetricSpecification
     from abstain.readers.counting import AggregatedTable
     from abstain.readers.engines import Countable
-
-GUIDANCE = "should_abstain"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

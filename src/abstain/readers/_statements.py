@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from abstain._export import ABSENT_SUFFIX
+from abstain._export import ABSENT_SUFFIX, METADATA_PREFIX
 from abstain._row_names import rows_named_by
 from abstain._units import MOST_SINGLE, WHOLE_NAME
 from abstain._validate import HEAVIEST
 from abstain.errors import CountingError
+from abstain.items import GUIDANCE
 from abstain.labels import EXACT
+from abstain.readers import _values
 from abstain.readers._engine import DIGITS, NUMBER, group_of_text, group_of_whole, is_blank
 from abstain.readers._values import SHOWN_ROWS, Problems
 
@@ -94,6 +96,7 @@ class Statements:
         whole: where some of the rows are counted, the counting of all, which says what the columns mean.
         problems: where to say what is wrong with rows; the first of it is raised when left out.
         asked: False if the table is loaded should counting not do.
+        named: the signals that the user names; all columns of numbers if None.
     """
 
     table: QueriedTable
@@ -106,6 +109,7 @@ class Statements:
     whole: Self | None = None
     problems: Problems = field(default_factory=lambda: Problems(collect=False))
     asked: bool = True
+    named: Sequence[str] | None = None
 
     def _number(self, source: str, what: str = "count(*)") -> int:
         """Return one number about rows; how many there are, when left out."""
@@ -127,17 +131,43 @@ class Statements:
 
     @cached_property
     def signals(self) -> tuple[str, ...]:
-        """The names of all columns that may be numbers and play no other role, that of the confidence first."""
+        """The names of all signals, that of the confidence first, by the rule of `_columns`."""
         confidence = self.columns.get("confidence")
-        taken = {name for role, name in self.columns.items() if role != "confidence"}
-        plain = [
-            name
-            for name, kind in self.table.kinds.items()
-            if kind in ("number", "whole", "unknown")
-            and name not in taken
-            and not name.endswith(ABSENT_SUFFIX)
-        ]
-        return tuple(dict.fromkeys((*(() if confidence is None else (confidence, "confidence")), *plain)))
+        names = self.named
+        if names is None:
+            taken = {name for role, name in self.columns.items() if role != "confidence"}
+            names = [
+                name
+                for name, kind in self.table.kinds.items()
+                if kind in ("number", "whole", "unknown")
+                and name not in (*taken, GUIDANCE)
+                and not name.startswith(METADATA_PREFIX)
+                and not name.endswith(ABSENT_SUFFIX)
+                and self._is_numeric(name)
+            ]
+        optional = bool(self.named) and self.roles.confidence is None
+        if confidence is None or (confidence not in names and optional and not self._is_numeric(confidence)):
+            return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys((confidence, "confidence", *names)))
+
+    def _is_numeric(self, name: str) -> bool:
+        """True if a column holds only numbers that can serve as a signal, by the rule of `_values`."""
+        value, kind = self.table.column(name, "value")
+        source = self.engine.source()
+        if kind == "text":
+            for rows in (
+                f"(SELECT {value} AS v FROM {source} LIMIT {HEAD})",
+                f"(SELECT {value} AS v FROM {source})",
+            ):
+                if self._number(f"{rows} AS r WHERE NOT {self.engine.matches('v', NUMBER)}"):
+                    return False
+            values = self.engine.fetch(f"SELECT DISTINCT {value} AS v FROM {source}")["v"]
+        elif kind == "whole":
+            ends = self.engine.fetch(f"SELECT min({value}) AS low, max({value}) AS high FROM {source}")
+            values = np.concatenate([ends["low"], ends["high"]])
+        else:
+            return kind == "number"
+        return _values.is_numeric(_values.typed(values))
 
     @cached_property
     def _kind_keys(self) -> dict[str, str]:

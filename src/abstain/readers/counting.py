@@ -32,7 +32,7 @@ from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
 from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
-from abstain.readers._columns import TableRows, in_percent, items_from_rows
+from abstain.readers._columns import TableRows, in_percent, items_from_rows, unread_columns
 from abstain.readers._engine import DIGITS, NUMBER, rounded
 from abstain.readers._fields import (
     assign_columns,
@@ -76,6 +76,7 @@ class AggregatedTable(Statements):
         engine: Engine,
         roles: ReadArguments,
         *,
+        named: Sequence[str] | None = None,
         units: bool = True,
         origin: Mapping[str, Any] | None = None,
         asked: bool = True,
@@ -85,10 +86,12 @@ class AggregatedTable(Statements):
         for role in _LOADED_ONLY:
             if role in columns:
                 raise CountingError(table.label, "intervals and sets are judged row by row")
-        table.check_columns([*(roles.metadata or ()), *(roles.percent or ())])
+        table.check_columns([*(named or ()), *(roles.metadata or ()), *(roles.percent or ())])
         table.prepare([name for name, kind in table.kinds.items() if kind not in ("list", "other")])
         problems = roles.problems or Problems(collect=False)
-        made = cls(table, engine, roles, columns, units, origin or {}, problems=problems, asked=asked)
+        made = cls(
+            table, engine, roles, columns, units, origin or {}, problems=problems, asked=asked, named=named
+        )
         made._check_one_system()
         return made
 
@@ -106,6 +109,13 @@ class AggregatedTable(Statements):
                 self.table.label,
                 f"the column {column!r} tells several systems apart, and rows are counted for one",
             )
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The plain columns that play no role."""
+        return unread_columns(
+            self.table, {*self.columns.values(), *self.signals, *(self.roles.metadata or ())}
+        )
 
     # The kinds of rows, and what they mean.
 
@@ -170,6 +180,12 @@ class AggregatedTable(Statements):
         """Report items that stand twice; of very many rows it costs more than all else."""
         if "item" in self.columns and not self._many:
             self.check_unique(("cluster", "item") if "cluster" in self.columns else ("item",))
+
+    def check_confidence_column(self) -> None:
+        """Report a confidence that is not a number; of very many rows, only where the confidence is needed."""
+        confidence = self.columns.get("confidence")
+        if confidence in self.signals and not self._many:
+            self._check_numbers(confidence)
 
     def check_weights(self) -> None:
         """Report rows without a valid weight."""
@@ -275,24 +291,22 @@ class AggregatedTable(Statements):
         nothing = np.broadcast_to(np.nan, rows)
         return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.signals}
 
-    def _is_text(self, name: str) -> bool:
-        return self.table.column(name, "value").kind == "text"
-
     def _check_numbers(self, name: str) -> None:
-        """Raise where a text spells no number; where few differ, and all are of answers, they are read one by one."""
-        if not self._is_text(name) or (self._all_answered and not self._is_continuous(name)):
+        """Report a column of texts or booleans that are not numbers."""
+        value, kind = self.table.column(name, "value")
+        if kind in ("number", "whole"):
             return
-        value = f"b.{self._signal_keys[name]}"
-        wrong = f"{value} IS NOT NULL AND NOT {self.engine.matches(value, NUMBER)}"
-        rows = f"({self._base.select}) AS b WHERE {wrong}"
-        count = self._number(rows, f"CAST(coalesce({self._base.count}, 0) AS BIGINT)")
-        if not count:
-            return
-        numbered = f"SELECT b.r AS r FROM ({self._select(numbers=True)}) AS b WHERE {wrong}"
-        problems = self._wrong(count, lambda _: self.first(numbered))
-        text = self.engine.fetch(f"SELECT {value} AS v FROM {rows} LIMIT 1")["v"]
+        wrong = f"{value} IS NOT NULL"
+        if kind == "text":
+            wrong += f" AND NOT {self.engine.matches(value, NUMBER)}"
+        found = self.engine.fetch(
+            f"SELECT {self.engine.row_number} AS r, {value} AS v FROM {self.engine.source(numbers=True)} "
+            f"WHERE {wrong} ORDER BY 1"
+        )
+        rows = found["r"].astype(np.intp)
+        problems = self._wrong(np.ones(len(rows), np.int64), lambda those: rows[those])
         with rows_named_by(self.table.paths):
-            TableRows(self.table, {}, {}, problems).signal(name, {name: text.astype(object)})
+            TableRows(self.table, {}, {}, problems).signal(name, {name: found["v"].astype(object)})
 
     def _give_codes(self, code: Indices) -> None:
         """Make the code of each kind of row known to the engine."""
@@ -442,12 +456,12 @@ class AggregatedTable(Statements):
         group = np.where(nothing, 0, unit).astype(np.int16)
         beyond = group < 0
         if beyond.any():
-            problems.report(
+            raise CountingError(
+                self.table.label,
                 f"the column {self.columns['cluster']!r} holds numbers of more than {2 * DIGITS} digits "
                 f"{problems.place(beyond)}",
-                way_out="load the table (engine, --engine: numpy)",
             )
-        return np.where(beyond, 0, group)
+        return group
 
     def _distinct(self) -> int:
         return self._number(f"({self._raw}) AS r", "count(DISTINCT c)")
@@ -520,7 +534,8 @@ class AggregatedTable(Statements):
             else:
                 columns[name] = _values.typed(found[key])
         rows = TableRows(self.table, {"confidence": own[0]} if own else {}, {}, problems)
-        signals = {name: replace(rows.signal(name, columns), binned=binned.get(name)) for name in own}
+        reported = replace(rows, problems=Problems())  # by `_check_numbers`
+        signals = {name: replace(reported.signal(name, columns), binned=binned.get(name)) for name in own}
         confidence = self.columns.get("confidence")
         if confidence in signals:
             signals["confidence"] = signals[confidence]
@@ -580,6 +595,7 @@ class _KindsOfRows(TableRows):
         """Report items that stand twice."""
         del cluster, item
         self.counting.check_items()
+        self.counting.check_confidence_column()
 
     def weight(self) -> Floats | None:
         """Report rows without a valid weight."""
