@@ -111,8 +111,6 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
     rows.check_unique(cluster, item)
     signals, metadata = _signals_and_metadata(rows, arguments, others)
-    if "confidence" in columns and "confidence" in signals:
-        rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
     percent = in_percent(signals, columns, arguments, outcome)
     for name in percent:
         signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
@@ -134,6 +132,8 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     )
     with at(table.label):
         items = items.with_positive(arguments.positive)
+    if "confidence" in columns and "confidence" in signals:
+        rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
     return items.with_provenance(
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),

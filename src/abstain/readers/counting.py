@@ -30,7 +30,7 @@ from abstain._row_names import rows_named_by
 from abstain._units import GROUPS, MOST_SINGLE, group_of
 from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
-from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
+from abstain.items import Aggregation, FirstRow, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
 from abstain.readers._columns import TableRows, in_percent, items_from_rows, unread_columns
 from abstain.readers._engine import DIGITS, NUMBER, rounded
@@ -249,7 +249,9 @@ class AggregatedTable(Statements):
         kind = first[found["code"].astype(np.intp)]
         rows = found["n"].astype(np.int64, copy=False)
         items = self._without_names.take(kind)
-        problems = self._wrong(rows, lambda wrong: self._rows_of_cells(found["number"][wrong], names))
+        problems = self._wrong(
+            rows, lambda wrong: self.first(self._rows_of_cells(found["number"][wrong], names))
+        )
         with rows_named_by(self.table.paths):
             cluster, members, clusters = self._clusters(found, items, problems)
             made, percent = self._signals(names, found, items, problems)
@@ -264,7 +266,7 @@ class AggregatedTable(Statements):
             clusters=clusters,
             members=members,
             view=view or (lambda names: self.items(code, names)),
-            first=self._first_row(names),
+            first=self._first_row(names, found),
             having=self._having,
             asked=self.asked,
             by_chance=self.units and not self._named and not self.engine.in_order,
@@ -381,29 +383,44 @@ class AggregatedTable(Statements):
         self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
         return self.first(f"SELECT b.r AS r FROM {self.with_kinds(self._select(numbers=True), 'wrong')}")
 
-    def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
-        """Return the first rows of some cells, by their numbers."""
+    def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> str:
+        """Select the rows ``r`` of some cells, by their numbers, and the number of each row's cell."""
         self.engine.give("wrong", {"number": wrong})
         keys = self._cell_keys(names)
         select = f"SELECT *, {self._unit} AS u FROM ({self._select(numbers=True)}) AS raw_rows"
         parts = [f"{self._cell(name, f'b.{key}')} AS {key}" for name, key in keys.items()]
         rows = f"SELECT {', '.join(parts)}, b.r AS r FROM ({self._coded(select, names, ['b.r AS r'])}) AS b"
         same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM cells.{key}" for key in keys.values())
-        return self.first(
-            f"SELECT b.r AS r FROM ({rows}) AS b JOIN {self.engine.known('cells')} ON {same} "
+        return (
+            f"SELECT b.r AS r, cells.number AS number FROM ({rows}) AS b JOIN {self.engine.known('cells')} ON {same} "
             f"JOIN {self.engine.known('wrong')} ON cells.number = wrong.number"
         )
 
-    def _first_row(self, names: Sequence[str]) -> Callable[[NDArray[Any]], int | None]:
+    def _first_row(self, names: Sequence[str], found: Found) -> Callable[[NDArray[Any]], FirstRow | None]:
         """Return what finds the first row of some cells by their numbers, for as long as those cells are kept."""
         cells = self._counted_cells
 
-        def first(numbers: NDArray[Any]) -> int | None:
+        def first(numbers: NDArray[Any]) -> FirstRow | None:
             if not self.engine.in_order or cells is not self._counted_cells:
                 return None
-            return int(self._rows_of_cells(numbers, names)[0])
+            rows = f"({self._rows_of_cells(numbers, names)}) AS rows_of_cells"
+            row = self.engine.fetch(f"SELECT r, number FROM {rows} ORDER BY r LIMIT 1")
+            number = int(row["r"][0])
+            count = int(found["n"][np.isin(found["number"], numbers)].sum())
+            return FirstRow(number, int(row["number"][0]), self._names_of_row(number), count)
 
         return first
+
+    def _names_of_row(self, row: int) -> dict[str, object]:
+        """Return the names of a row's cluster and item, as far as the table has them."""
+        roles = [role for role in ("cluster", "item") if role in self.columns]
+        if not roles:
+            return {}
+        keys = ", ".join(NAME_KEYS[role] for role in roles)
+        named = self.engine.fetch(
+            f"SELECT {keys} FROM ({self.by_name(roles, numbers=True)}) AS b WHERE r = {row}"
+        )
+        return {role: named[NAME_KEYS[role]][0] for role in roles}
 
     # Whose the rows are.
 
@@ -478,6 +495,8 @@ class AggregatedTable(Statements):
             self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
             rows, kept = self.with_kinds(self._raw, "parts"), "parts.part"
         parts = 1 if part is None else int(part.max(initial=-1)) + 1
+        if part is not None and self._weighed:  # rows of weight 0 are in no group
+            rows += " WHERE b.w > 0"
         members = self._present(rows, kept, parts)
         if members is None:
             members = self._grouped(rows, kept, parts)
