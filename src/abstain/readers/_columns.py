@@ -201,7 +201,8 @@ def _signals_and_metadata(
     """Split the other columns into signals, which are numbers, and metadata."""
     kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
     typed = {
-        name: values if kinds[name] == "text" else _values.typed(values) for name, values in others.items()
+        name: values if kinds[name] == "text" and name != GUIDANCE else _values.typed(values)
+        for name, values in others.items()
     }
     absent = {
         name for name in typed if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in typed

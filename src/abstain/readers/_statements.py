@@ -246,7 +246,8 @@ class Statements:
 
     def _kind_column(self, name: str) -> str:
         """Return how to select a column that kinds differ by: as text if the table says that it is text."""
-        return self.table.column(name, "text" if self.table.kinds[name] == "text" else "value").expression
+        text = self.table.kinds[name] == "text" and name != GUIDANCE
+        return self.table.column(name, "text" if text else "value").expression
 
     def _column(self, role: str, form: Form = "name") -> QueriedColumn:
         return self.table.column(self.columns[role], form)

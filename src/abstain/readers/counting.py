@@ -560,23 +560,31 @@ class AggregatedTable(Statements):
             signals["confidence"] = signals[confidence]
             rows.check_confidence(signals[confidence], items.outcome, confidence)
         percent = self._percent(signals, items)
-        for name in percent:
+        for name in signals.keys() & set(percent):
             signals[name] = replace(signals[name], values=signals[name].values / 100.0)
         return signals, percent
 
     def _percent(self, signals: Mapping[str, Signal], items: Items) -> tuple[str, ...]:
         """Return the signals that are per cent; whether the values tell is asked of all rows of the table."""
-        confidence = self.columns.get("confidence")
-        if self.whole is None or confidence is None or confidence not in signals:
+        table = self if self.whole is None else self.whole
+        if self.whole is None and self._many:  # another pass over very many rows takes long
             return in_percent(signals, self.columns, self.roles, items.outcome)
-        values = f"({self.whole.answered_values(confidence)}) AS r WHERE v IS NOT NULL AND NOT isnan(v)"
-        found = self.engine.fetch(
-            "SELECT min(v) AS low, max(v) AS high, max(CASE WHEN v > 0 AND v < 1 THEN v END) AS part "
-            f"FROM {values}"
-        )
-        ends = np.array([found[key][0] for key in ("low", "high", "part")], np.float64)
-        told = {**signals, "confidence": Signal(ends, np.zeros(3, np.bool_))}
-        return in_percent(told, self.columns, self.roles, np.full(3, Outcome.ANSWERED, np.uint8))
+        return table._percent_of_all
+
+    @cached_property
+    def _percent_of_all(self) -> tuple[str, ...]:
+        outcome = np.full(3, Outcome.ANSWERED, np.uint8)
+        signals = self._unseen(3)
+        confidence = self.columns.get("confidence")
+        if confidence in signals and self.roles.percent is None:
+            values = f"({self.answered_values(confidence)}) AS r WHERE v IS NOT NULL AND NOT isnan(v)"
+            found = self.engine.fetch(
+                "SELECT min(v) AS low, max(v) AS high, max(CASE WHEN v > 0 AND v < 1 THEN v END) AS part "
+                f"FROM {values}"
+            )
+            ends = np.array([found[key][0] for key in ("low", "high", "part")], np.float64)
+            signals["confidence"] = Signal(ends, np.zeros(3, np.bool_))
+        return in_percent(signals, self.columns, self.roles, outcome)
 
 
 def _represented(key: str, found: Found) -> tuple[Floats, Mask]:
