@@ -55,7 +55,7 @@ _ANSWERS = ("prediction", "correct", "low", "high", "set")
 _MOST_SYSTEMS = 100
 # Stated confidences are percent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
 _PERCENT_NAMES = ("confidence", "conf", "prob", "probability", "certainty")
-_BEYOND_SCALES = 10.0
+BEYOND_SCALES = 10.0
 
 
 def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, Items]:
@@ -243,13 +243,13 @@ def in_percent(
     if arguments.confidence is None and column.casefold() not in _PERCENT_NAMES:
         return ()
     values = signals["confidence"].values
-    if not np.fmax.reduce(values, initial=-np.inf) > _BEYOND_SCALES:
+    if not np.fmax.reduce(values, initial=-np.inf) > BEYOND_SCALES:
         return ()
     values = values[outcome == Outcome.ANSWERED]
     values = values[~np.isnan(values)]
     shares = (values > 0.0) & (values < 1.0)
     is_percent = (
-        len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
+        len(values) and values.min() >= 0.0 and BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
     )
     return tuple(dict.fromkeys((column, "confidence"))) if is_percent else ()
 

@@ -32,7 +32,7 @@ from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
 from abstain.items import Aggregation, FirstRow, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
-from abstain.readers._columns import TableRows, in_percent, items_from_rows, unread_columns
+from abstain.readers._columns import BEYOND_SCALES, TableRows, in_percent, items_from_rows, unread_columns
 from abstain.readers._engine import DIGITS, NUMBER, rounded
 from abstain.readers._fields import (
     assign_columns,
@@ -577,6 +577,10 @@ class AggregatedTable(Statements):
         signals = self._unseen(3)
         confidence = self.columns.get("confidence")
         if confidence in signals and self.roles.percent is None:
+            number = self.as_number(*self.table.column(confidence, "value"))
+            largest = self.engine.fetch(f"SELECT max({number}) AS v FROM {self.engine.source()}")["v"][0]
+            if not largest > BEYOND_SCALES:
+                return ()
             values = f"({self.answered_values(confidence)}) AS r WHERE v IS NOT NULL AND NOT isnan(v)"
             found = self.engine.fetch(
                 "SELECT min(v) AS low, max(v) AS high, max(CASE WHEN v > 0 AND v < 1 THEN v END) AS part "
