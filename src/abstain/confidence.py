@@ -114,9 +114,8 @@ class Variant:
         _validate.same_length(len(items), **{f"confidence {self.name}": result})
         wrong = ~np.isfinite(result) & _is_required(items)
         if wrong.any():
-            raise DataError(
-                f"confidence {self.name} is {result[np.argmax(wrong)]} for {items.where(wrong)}; it must be finite"
-            )
+            value = result[items.first_row(wrong)]
+            raise DataError(f"confidence {self.name} is {value} for {items.where(wrong)}; it must be finite")
         return result
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -38,6 +38,8 @@ __all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts
 
 # Usual names of a confidence, the most specific first, compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
+# The metadata column that says whether the model should have abstained; it is not a signal, also not as 0 and 1.
+GUIDANCE = "should_abstain"
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
 # A run file cannot hold a longer whole number, see `_files.parse_json`.
@@ -123,6 +125,22 @@ class OutcomeCounts:
         return self.answered / self.n if self.n else float("nan")
 
 
+class FirstRow(NamedTuple):
+    """The first of some rows that an engine has counted.
+
+    Attributes:
+        row: its number.
+        item: the name of the item that represents it.
+        names: its own names of cluster and item, as far as the table has them.
+        rows: the number of all those rows.
+    """
+
+    row: int
+    item: int
+    names: Mapping[str, object]
+    rows: int
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Aggregation:
     """Facts about a table whose equal rows an engine has counted instead of loading them.
@@ -134,7 +152,7 @@ class Aggregation:
         members: the number of clusters with an evaluated item in each group of clusters, by group number; None if every
             cluster is a group with its own name.
         view: returns the same items with some of the signals, by their names.
-        first: returns the number of the first row that some items represent, by their names; None if it is unknown.
+        first: returns the first row that some items represent, by their names; None if it is unknown.
         having: returns, for metadata columns and by the label of every group of items, the number of clusters in each
             group of clusters that have an evaluated item of it.
         asked: False if the table is loaded should counting not do.
@@ -146,7 +164,7 @@ class Aggregation:
     clusters: int
     members: NDArray[np.float64] | None = field(repr=False)
     view: Callable[[tuple[str, ...]], Items] = field(repr=False)
-    first: Callable[[NDArray[Any]], int | None] = field(repr=False)
+    first: Callable[[NDArray[Any]], FirstRow | None] = field(repr=False)
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]] = field(repr=False)
     asked: bool = True
     by_chance: bool = False
@@ -556,14 +574,19 @@ class Items:
         if self.counted is None:
             location = self.describe_row(int(np.argmax(rows)))
         else:
-            count = 0 if self.weight is None else round(float(self.weight[rows].sum()))
-            row = self.counted.first(self.item[rows])
-            if row is None:
+            first = self.counted.first(self.item[rows])
+            if first is None:
+                count = 0 if self.weight is None else round(float(self.weight[rows].sum()))
                 return (
                     f"{count:,} item{'' if count == 1 else 's'} of {self.provenance.get('path', 'the table')}"
                 )
-            location = self.place_of({}, row)
+            location, count = self.place_of(first.names, first.row), first.rows
         return f"{location}{f' ({count:,} such items)' if count > 1 else ''}"
+
+    def first_row(self, rows: Mask) -> int:
+        """Return the index of the item that is or represents the first row where a mask is true."""
+        first = None if self.counted is None else self.counted.first(self.item[rows])
+        return int(np.argmax(rows if first is None else self.item == first.item))
 
     def describe_row(self, row: int) -> str:
         """Return the place of a row for an error message: its cluster, its item or line, and its file."""

@@ -189,3 +189,69 @@ def test_every_verb_of_tables_is_in_the_matrix(run: Run) -> None:
     for verb in ROW_BY_ROW:
         words = ("calibrate", verb) if verb in ("train", "verbalized") else (verb,)
         assert "--engine" not in run(*words, "--help")[1]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+def test_groups_of_large_whole_numbers_are_distinct(tmp_path: Path, engine: str) -> None:
+    columns = {"truth": [1, 1], "prediction": [1, 0], "g": [2**53 + 1, 2**53]}
+    path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
+    table = abstain.evaluate(path, by="g", metrics="accuracy", engine=engine).metrics
+    assert table is not None
+    assert [group.label for group in table.groups] == [f"g={2**53}", f"g={2**53 + 1}"]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+@pytest.mark.parametrize("role", ["cluster", "abstained"])
+def test_groups_may_be_made_of_a_column_with_a_role(tmp_path: Path, engine: str, role: str) -> None:
+    columns = {"truth": [1, 1, 0], "prediction": [1, 0, 0], "c": [True, False, False]}
+    path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
+    roles: dict[str, Any] = {role: "c"}
+    table = abstain.evaluate(path, by="c", metrics="answer_rate", engine=engine, **roles).metrics
+    assert table is not None
+    assert [(group.label, group.items) for group in table.groups] == [("c=False", 2), ("c=True", 1)]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+@pytest.mark.parametrize("guide", [[1, 0], ["true", "False"]])
+def test_guidance_may_be_whole_numbers_or_text(tmp_path: Path, engine: str, guide: list[Any]) -> None:
+    columns = {"truth": [1, 1], "prediction": [1, None], "should_abstain": guide}
+    path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
+    found = abstain.evaluate(path, metrics="deferral_alignment", null_prediction="abstained", engine=engine)
+    assert found.metrics is not None
+    assert found.metrics.estimates["deferral_alignment"].value == 0.0
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+def test_a_missing_confidence_is_named_by_cluster_item_and_number_of_rows(
+    tmp_path: Path, engine: str
+) -> None:
+    columns = {"correct": [1, 1, 0], "confidence": [0.5, None, None], "w": [1, 5, 2], "i": ["a", "b", "c"]}
+    path = written(pl.DataFrame({**columns, "p": ["x", "y", "z"]}), tmp_path / "t.parquet")
+    expected = re.escape(f"for cluster y, item b of {path} (2 such items)")
+    with pytest.raises(abstain.AbstainError, match=expected):
+        abstain.evaluate(path, weight="w", item="i", cluster="p", engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        (["1_0", "1"], "the column 'w' must hold numbers, got something else at line 2"),
+        (["1", "-1"], "weight must not be negative, got -1 at line 3"),
+        (["1", ""], "the column 'w' is empty or nan at line 3"),
+        (["1,5", "1"], "the column 'w' has a decimal comma at line 2"),
+    ],
+)
+def test_a_wrong_weight_is_named_by_what_is_wrong(
+    tmp_path: Path, engine: str, weights: list[str], expected: str
+) -> None:
+    path = written(pl.DataFrame({"correct": [1, 0], "w": weights}), tmp_path / "t.csv")
+    with pytest.raises(abstain.DataError, match=re.escape(expected)):
+        abstain.evaluate(path, weight="w", engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+def test_a_check_of_a_large_weight_takes_little_memory(tmp_path: Path, engine: str) -> None:
+    columns = {"correct": [0, 0], "failed": [True, False], "w": [10**12, 1]}
+    path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
+    assert abstain.check(path, weight="w", engine=engine).counts.failed == 10**12

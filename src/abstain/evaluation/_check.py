@@ -14,14 +14,14 @@ import numpy as np
 
 from abstain.confidence import confidence_values, no_confidence, select, signals_needed, variants
 from abstain.errors import AbstainError, DataError, SignalError
-from abstain.evaluation._counted import GUIDANCE
 from abstain.evaluation._evaluate import evaluate
 from abstain.evaluation._warnings import nothing_judged
+from abstain.items import GUIDANCE
 from abstain.losses import item_loss
 from abstain.metrics.registry import find_metric
 from abstain.readers import FORMATS, Problems, read_systems, stack
 from abstain.readers.engines import countables, counted_or_loaded
-from abstain.readers.profiling import cluster_sizes, column_profile, number_columns
+from abstain.readers.profiling import cluster_sizes, column_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -173,24 +173,19 @@ def _check_aggregated(table: Countable) -> SourceCheck:
     assert items.counted is not None
     # Every metric is asked for by the same few confidences.
     items = replace(items, counted=replace(items.counted, view=cache(items.counted.view)))
-    columns = number_columns(counting)
+    columns = [name for name in counting.signals if name in counting.table.kinds]
     signals = {name: _aggregated_summary(counting, items, name) for name in columns}
     confidence = counting.columns.get("confidence")
     if confidence in signals:
         signals.setdefault("confidence", signals[confidence])
-    kept = {name: signal for name, signal in items.signals.items() if name in signals}
-    kinds = ("text", "boolean", "unknown")
-    taken = {*counting.columns.values(), *columns, *items.metadata}
-    unread = [name for name, kind in counting.table.kinds.items() if name not in taken and kind in kinds]
     clusters, smallest, median, largest = cluster_sizes(counting)
-    items = replace(items, signals=kept)
     return _source_check(
         items,
         {"": items},
         problems,
         clusters=ClusterSizes(items.cluster_noun, clusters, smallest, median, largest),
         signals=signals,
-        metadata=(*items.metadata, *unread),
+        metadata=(*items.metadata, *counting.unread),
     )
 
 

@@ -18,8 +18,9 @@ from abstain import labels
 from abstain.confidence import signals_needed
 from abstain.errors import AbstainError, CountingError
 from abstain.groups import group_numbers, groups
+from abstain.items import GUIDANCE
 from abstain.losses import item_loss
-from abstain.metrics import Columns, guidance
+from abstain.metrics import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from abstain.metrics import MetricSpecification
     from abstain.readers.counting import AggregatedTable
     from abstain.readers.engines import Countable
-
-GUIDANCE = "should_abstain"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,7 +75,8 @@ class AggregationRequest:
             parts.append(group_numbers(groups(kinds, self.by)).astype(np.float64))
         guide = kinds.metadata.get(GUIDANCE)
         if guide is not None:
-            parts.append(np.nan_to_num(guidance(guide), nan=-1.0))
+            different = np.unique(list(map(repr, guide.tolist())), return_inverse=True)[1]
+            parts.append(different.astype(np.float64))
         return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 

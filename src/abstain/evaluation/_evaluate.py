@@ -35,8 +35,9 @@ from abstain.evaluation._warnings import (
     general_warnings,
     left_out_warnings,
 )
+from abstain.groups import columns_for_groups
 from abstain.inference import NONE, Intervals, resamples_wanted
-from abstain.items import Items
+from abstain.items import GUIDANCE, Items
 from abstain.losses import check_loss_name, common_loss, item_loss
 from abstain.matching import MATCHES
 from abstain.matching import match as match_items
@@ -195,11 +196,23 @@ def evaluate(
         systems = _match_systems(opened, request)
         result = _evaluate_systems(systems, request, progress)
         if on_read is not None and _is_aggregated(opened):
-            on_read(systems.sources)
+            on_read(
+                {
+                    name: replace(items, provenance=result.systems[name].provenance)
+                    for name, items in systems.sources.items()
+                }
+            )
         return result
 
     return aggregate_or_load(
-        sources, evaluate_opened, engine=engine, memory=memory, master=master, on_read=on_read, **columns
+        sources,
+        evaluate_opened,
+        by=request.by,
+        engine=engine,
+        memory=memory,
+        master=master,
+        on_read=on_read,
+        **columns,
     )
 
 
@@ -264,6 +277,7 @@ def aggregate_or_load(
     sources: Mapping[str, Any],
     work: Callable[[Mapping[str, Any]], Found],
     *,
+    by: Sequence[str] = (),
     engine: str | None = None,
     memory: str | None = None,
     master: str | None = None,
@@ -292,7 +306,7 @@ def aggregate_or_load(
         loaded = {
             name: {"": source}
             if isinstance(source, Items)
-            else readers.read_systems(source, **_reading_of(name, reading))
+            else _read_systems(source, by, _reading_of(name, reading))
             for name, source in sources.items()
         }
         systems = readers.name_systems(loaded)
@@ -319,6 +333,18 @@ def aggregate_or_load(
         }
         tables = engines.countables(sources, engine=engine, memory=memory, master=master, **shared)
     return engines.counted_or_loaded(tables, aggregate, load)
+
+
+def _read_systems(source: Any, by: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Items]:
+    """Read the systems of a source; columns of groups are also kept as metadata if they play a role."""
+    systems = readers.read_systems(source, **reading)
+    items = next(iter(systems.values()))
+    roles = items.provenance.get("columns", {}).values()
+    columns = [name for name in by if name in roles and name not in columns_for_groups(items)]
+    if not columns or reading.get("metadata") is not None:
+        return systems
+    kept = [name for name in (*by, GUIDANCE) if name in items.metadata]
+    return readers.read_systems(source, **{**reading, "metadata": (*columns, *kept)})
 
 
 def _reading_of(name: str, reading: Mapping[str, Any]) -> dict[str, Any]:
@@ -373,7 +399,7 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
             confidence=request.confidence,
             by=request.by,
             loss=request.loss,
-            units=request.settings.interval != NONE,
+            units=request.settings.interval != NONE or request.settings.resamples > 0,
         )
         if len(opened) > 1:
             return _Systems(*counted_systems(opened, aggregation, **request.match_options))

@@ -461,6 +461,7 @@ class SystemStatistics:
     def _within(self, label: str) -> Within:
         """Which clusters have items of a group."""
         rows = self.ranked_rows[ALL].groups[label].rows
+        rows = rows[self.columns.weight[rows] > 0.0]
         within = Within.of(self.judged.cluster_index[rows], self.columns.weight[rows])
         if self._having is None:
             return within
@@ -584,10 +585,10 @@ def _check_probabilities(
 ) -> None:
     """Check that what is believed as a probability is one; the error says where it is not."""
     believed = next((metric for metric in metrics if metric.rows == "stated"), None)
-    wrong = (confidence < 0.0) | (confidence > 1.0)
+    wrong = ((confidence < 0.0) | (confidence > 1.0)) & items.answered
     if believed is not None and confidence_name and wrong.any():
-        row = int(np.argmax(wrong))
-        stated = confidence[~np.isnan(confidence)]
+        row = items.first_row(wrong)
+        stated = confidence[~np.isnan(confidence) & items.answered]
         percent = f'; if it is in percent, add --percent {confidence_name} (percent=["{confidence_name}"])'
         raise DataError(
             f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.where(wrong)}; ask for "

@@ -317,7 +317,7 @@ class Columns(Rows):
         return replace(super().in_units(cluster, units), shared={})
 
     def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
-        """Return the rows and `count` more that are the most confident: right, or wrong with a loss."""
+        """Return the rows and one more of weight `count` that is the most confident: right, or wrong with a loss."""
         ranked = self.answered & np.isfinite(self.confidence)
         top = np.max(self.confidence, where=ranked, initial=-np.inf) + 1.0
         added = {
@@ -325,14 +325,14 @@ class Columns(Rows):
             "confidence": top,
             "loss": 0.0 if right else loss,
             "cluster": 0,
-            "weight": 1.0,
+            "weight": count,
         }
         columns = {name: getattr(self, name) for name in _ROW_COLUMNS}
         grown = {
-            name: np.r_[column, np.full(count, added.get(name, np.nan), dtype=column.dtype)]
+            name: np.r_[column, np.full(1, added.get(name, np.nan), dtype=column.dtype)]
             for name, column in columns.items()
         }
-        correct = np.r_[self.correct, np.full(count, float(right))]
+        correct = np.r_[self.correct, float(right)]
         return replace(self, **grown, results=None, shared={"correct": correct})
 
     def with_loss(self, loss: Floats) -> Columns:

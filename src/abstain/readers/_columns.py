@@ -19,7 +19,15 @@ from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
 from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError, at
-from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight, combine_outcomes
+from abstain.items import (
+    GUIDANCE,
+    Items,
+    Outcome,
+    Signal,
+    checked_intervals,
+    checked_weight,
+    combine_outcomes,
+)
 from abstain.labels import is_missing, missing
 from abstain.readers import _values
 from abstain.readers._fields import (
@@ -33,7 +41,7 @@ from abstain.readers._rules import Ruling, looks_like_refusals
 from abstain.readers._values import Problems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,7 +55,7 @@ _ANSWERS = ("prediction", "correct", "low", "high", "set")
 _MOST_SYSTEMS = 100
 # Stated confidences are percent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
 _PERCENT_NAMES = ("confidence", "conf", "prob", "probability", "certainty")
-_BEYOND_SCALES = 10.0
+BEYOND_SCALES = 10.0
 
 
 def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, Items]:
@@ -69,10 +77,16 @@ def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, 
     rows = TableRows(table, columns, values, problems, systems)
     items = items_from_rows(rows, arguments, {name: further[name] for name in others})
     used = {*columns.values(), *items.signals, *items.metadata, system}
-    kinds = ("text", "boolean", "unknown")
-    unread = [name for name, kind in table.kinds.items() if name not in used and kind in kinds]
-    items = items.with_provenance(**column_provenance(table, columns, arguments), unread=tuple(unread))
+    unread = unread_columns(table, used)
+    items = items.with_provenance(**column_provenance(table, columns, arguments), unread=unread)
     return _by_system(items, system, systems, table)
+
+
+def unread_columns(table: SourceTable, used: Collection[str | None]) -> tuple[str, ...]:
+    """Return the plain columns of a table that are not used."""
+    return tuple(
+        name for name, kind in table.kinds.items() if name not in used and kind not in ("list", "other")
+    )
 
 
 def _load_fields(table: SourceTable, columns: Columns) -> dict[str, NDArray[Any]]:
@@ -97,8 +111,6 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
     rows.check_unique(cluster, item)
     signals, metadata = _signals_and_metadata(rows, arguments, others)
-    if "confidence" in columns and "confidence" in signals:
-        rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
     percent = in_percent(signals, columns, arguments, outcome)
     for name in percent:
         signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
@@ -120,6 +132,8 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     )
     with at(table.label):
         items = items.with_positive(arguments.positive)
+    if "confidence" in columns and "confidence" in signals:
+        rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
     return items.with_provenance(
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
@@ -187,7 +201,8 @@ def _signals_and_metadata(
     """Split the other columns into signals, which are numbers, and metadata."""
     kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
     typed = {
-        name: values if kinds[name] == "text" else _values.typed(values) for name, values in others.items()
+        name: values if kinds[name] == "text" and name != GUIDANCE else _values.typed(values)
+        for name, values in others.items()
     }
     absent = {
         name for name in typed if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in typed
@@ -196,12 +211,13 @@ def _signals_and_metadata(
     kept = {name for name in typed if name in named or name.startswith(METADATA_PREFIX) or name in absent}
     chosen = arguments.signals
     if chosen is None:
-        chosen = [name for name, values in typed.items() if values.dtype.kind in "iuf" and name not in kept]
+        kept.add(GUIDANCE)
+        chosen = [name for name, values in typed.items() if _values.is_numeric(values) and name not in kept]
     names = dict.fromkeys(chosen)
     if confidence is not None and confidence not in names:
         # If the caller names other signals, a column that only looks like a confidence need not hold numbers.
         optional = bool(arguments.signals) and arguments.confidence is None
-        if not optional or typed[confidence].dtype.kind in "iuf":
+        if not optional or _values.is_numeric(typed[confidence]):
             names = {confidence: None, **names}
     signals = {name: rows.signal(name, typed) for name in names}
     if confidence in signals:
@@ -227,13 +243,13 @@ def in_percent(
     if arguments.confidence is None and column.casefold() not in _PERCENT_NAMES:
         return ()
     values = signals["confidence"].values
-    if not np.fmax.reduce(values, initial=-np.inf) > _BEYOND_SCALES:
+    if not np.fmax.reduce(values, initial=-np.inf) > BEYOND_SCALES:
         return ()
     values = values[outcome == Outcome.ANSWERED]
     values = values[~np.isnan(values)]
     shares = (values > 0.0) & (values < 1.0)
     is_percent = (
-        len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
+        len(values) and values.min() >= 0.0 and BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
     )
     return tuple(dict.fromkeys((column, "confidence"))) if is_percent else ()
 

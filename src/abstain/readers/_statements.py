@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from abstain._export import ABSENT_SUFFIX
+from abstain._export import ABSENT_SUFFIX, METADATA_PREFIX
 from abstain._row_names import rows_named_by
 from abstain._units import MOST_SINGLE, WHOLE_NAME
+from abstain._validate import HEAVIEST
 from abstain.errors import CountingError
+from abstain.items import GUIDANCE
 from abstain.labels import EXACT
-from abstain.readers._engine import DIGITS, group_of_text, group_of_whole, is_blank
+from abstain.readers import _values
+from abstain.readers._engine import DIGITS, NUMBER, group_of_text, group_of_whole, is_blank
 from abstain.readers._values import SHOWN_ROWS, Problems
 
 if TYPE_CHECKING:
@@ -93,6 +96,7 @@ class Statements:
         whole: where some of the rows are counted, the counting of all, which says what the columns mean.
         problems: where to say what is wrong with rows; the first of it is raised when left out.
         asked: False if the table is loaded should counting not do.
+        named: the signals that the user names; all columns of numbers if None.
     """
 
     table: QueriedTable
@@ -105,6 +109,7 @@ class Statements:
     whole: Self | None = None
     problems: Problems = field(default_factory=lambda: Problems(collect=False))
     asked: bool = True
+    named: Sequence[str] | None = None
 
     def _number(self, source: str, what: str = "count(*)") -> int:
         """Return one number about rows; how many there are, when left out."""
@@ -126,17 +131,43 @@ class Statements:
 
     @cached_property
     def signals(self) -> tuple[str, ...]:
-        """The names of all columns that may be numbers and play no other role, that of the confidence first."""
+        """The names of all signals, that of the confidence first, by the rule of `_columns`."""
         confidence = self.columns.get("confidence")
-        taken = {name for role, name in self.columns.items() if role != "confidence"}
-        plain = [
-            name
-            for name, kind in self.table.kinds.items()
-            if kind in ("number", "whole", "unknown")
-            and name not in taken
-            and not name.endswith(ABSENT_SUFFIX)
-        ]
-        return tuple(dict.fromkeys((*(() if confidence is None else (confidence, "confidence")), *plain)))
+        names = self.named
+        if names is None:
+            taken = {name for role, name in self.columns.items() if role != "confidence"}
+            names = [
+                name
+                for name, kind in self.table.kinds.items()
+                if kind in ("number", "whole", "unknown")
+                and name not in (*taken, GUIDANCE)
+                and not name.startswith(METADATA_PREFIX)
+                and not name.endswith(ABSENT_SUFFIX)
+                and self._is_numeric(name)
+            ]
+        optional = bool(self.named) and self.roles.confidence is None
+        if confidence is None or (confidence not in names and optional and not self._is_numeric(confidence)):
+            return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys((confidence, "confidence", *names)))
+
+    def _is_numeric(self, name: str) -> bool:
+        """True if a column holds only numbers that can serve as a signal, by the rule of `_values`."""
+        value, kind = self.table.column(name, "value")
+        source = self.engine.source()
+        if kind == "text":
+            for rows in (
+                f"(SELECT {value} AS v FROM {source} LIMIT {HEAD})",
+                f"(SELECT {value} AS v FROM {source})",
+            ):
+                if self._number(f"{rows} AS r WHERE NOT {self.engine.matches('v', NUMBER)}"):
+                    return False
+            values = self.engine.fetch(f"SELECT DISTINCT {value} AS v FROM {source}")["v"]
+        elif kind == "whole":
+            ends = self.engine.fetch(f"SELECT min({value}) AS low, max({value}) AS high FROM {source}")
+            values = np.concatenate([ends["low"], ends["high"]])
+        else:
+            return kind == "number"
+        return _values.is_numeric(_values.typed(values))
 
     @cached_property
     def _kind_keys(self) -> dict[str, str]:
@@ -202,9 +233,17 @@ class Statements:
         parts = {key: self.table.column(name, "text").expression for name, key in self._kind_keys.items()}
         parts |= {key: self.table.column(name, "value").expression for name, key in self._signal_keys.items()}
         if "weight" in self.columns:
-            weight = self._column("weight", "value").expression
-            parts["w"] = f"coalesce(TRY_CAST({weight} AS DOUBLE), CAST('nan' AS DOUBLE))"
+            weight = self.as_number(*self._column("weight", "value"))
+            parts["w"] = f"coalesce({weight}, CAST('nan' AS DOUBLE))"
         return {**parts, "r": self.engine.row_number} if numbers else parts
+
+    def as_number(self, value: str, kind: str) -> str:
+        """Return how to select a value of some kind as a number; NULL if it is not one."""
+        if kind in ("whole", "number"):
+            return f"CAST({value} AS DOUBLE)"
+        if kind == "text":  # engines also read other texts as numbers, such as 1_0
+            return f"CASE WHEN {self.engine.matches(value, NUMBER)} THEN TRY_CAST({value} AS DOUBLE) END"
+        return "CAST(NULL AS DOUBLE)"
 
     def _column(self, role: str, form: Form = "name") -> QueriedColumn:
         return self.table.column(self.columns[role], form)
@@ -319,32 +358,46 @@ class Statements:
     @cached_property
     def _base(self) -> Base:
         """What to count: every row; or where few are different, those, each with how often it occurs."""
-        weighed = "weight" in self.columns
         if self._head["alike"] > _FEW_ALIKE:
             return self._uncounted
         signals = [self._signal_keys[name] for name in self._columns_of(self.roles.signals or ())]
         keys = ", ".join((*self._kind_keys.values(), *signals))
-        weights = ", sum(w) AS w, min(w) AS least" if weighed else ""
+        weights = ", sum(w) AS w" if self._weighed else ""
         statement = f"SELECT {keys}, {self._unit} AS u, count(*) AS n{weights} FROM ({self._raw}) AS r"
         places = range(1, len(self._kind_keys) + len(signals) + 2)
         self.engine.keep("alike", f"{statement} GROUP BY {', '.join(map(str, places))}")
-        total, least = ("sum(b.w)", "min(b.least)") if weighed else ("CAST(sum(b.n) AS DOUBLE)", "1.0")
+        total = "sum(b.w)" if self._weighed else "CAST(sum(b.n) AS DOUBLE)"
         return Base(
             f"SELECT * FROM {self.engine.known('alike')}",
             "CAST(sum(b.n) AS BIGINT)",
             total,
-            least,
             counts=True,
-            weighed=weighed,
+            weighed=self._weighed,
         )
 
     @property
     def _uncounted(self) -> Base:
         """Every row."""
         select = f"SELECT *, {self._unit} AS u FROM ({self._raw}) AS raw_rows"
-        if "weight" in self.columns:
-            return Base(select, "count(*)", "sum(b.w)", "min(b.w)", weighed=True)
-        return Base(select, "count(*)", "CAST(count(*) AS DOUBLE)", "1.0")
+        if self._weighed:
+            return Base(select, "count(*)", "sum(b.w)", weighed=True)
+        return Base(select, "count(*)", "CAST(count(*) AS DOUBLE)")
+
+    @cached_property
+    def _weighed(self) -> bool:
+        """True if rows have weights that are valid; if one is not, every row is one item."""
+        if self.whole is not None:
+            return self.whole._weighed
+        return "weight" in self.columns and not self._weights["wrong"] and self._weights["positive"] > 0
+
+    @cached_property
+    def _weights(self) -> Mapping[str, int]:
+        """How many weights are wrong, and how many are positive."""
+        # To an engine, NaN is greater than any number.
+        asked = {"wrong": f"w < 0 OR w > {HEAVIEST}", "positive": "w > 0"}
+        counts = ", ".join(f"count(CASE WHEN {what} THEN 1 END) AS {key}" for key, what in asked.items())
+        found = self.engine.fetch(f"SELECT {counts} FROM ({self._select(numbers=False)}) AS b")
+        return {key: int(values[0]) for key, values in found.items()}
 
     @property
     def _whole_clusters(self) -> bool:
@@ -386,11 +439,10 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What is counted: how to select it, and how to sum up how many rows there are, their weights and the least one."""
+    """What is counted: how to select it, and how to sum up how many rows there are and their weights."""
 
     select: str
     count: str
     total: str
-    least: str
     counts: bool = False
     weighed: bool = False

@@ -134,6 +134,15 @@ def typed(values: NDArray[Any]) -> NDArray[Any]:
     return labels.exact(cells)
 
 
+def is_numeric(values: NDArray[Any]) -> bool:
+    """Return whether a typed column can serve as a signal: numbers that a float tells apart.
+
+    >>> is_numeric(np.array([1, 2])), is_numeric(np.array([2**53 + 1])), is_numeric(np.array(["a"], dtype=object))
+    (True, False, False)
+    """
+    return values.dtype.kind in "iuf" and labels.exact(values).dtype.kind == "f"
+
+
 def _spelled(texts: list[str]) -> list[Any] | None:
     """Return the booleans or numbers that every text spells, else None."""
     first = texts[0].strip().casefold()

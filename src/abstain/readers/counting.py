@@ -19,21 +19,20 @@ Engines differ in their words (`_engine`), not in what they are asked (`_stateme
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
-from abstain._row_names import row_name, rows_named_by
+from abstain._row_names import rows_named_by
 from abstain._units import GROUPS, MOST_SINGLE, group_of
-from abstain._validate import HEAVIEST
 from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
-from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
+from abstain.items import Aggregation, FirstRow, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
-from abstain.readers._columns import TableRows, in_percent, items_from_rows
+from abstain.readers._columns import BEYOND_SCALES, TableRows, in_percent, items_from_rows, unread_columns
 from abstain.readers._engine import DIGITS, NUMBER, rounded
 from abstain.readers._fields import (
     assign_columns,
@@ -77,6 +76,7 @@ class AggregatedTable(Statements):
         engine: Engine,
         roles: ReadArguments,
         *,
+        named: Sequence[str] | None = None,
         units: bool = True,
         origin: Mapping[str, Any] | None = None,
         asked: bool = True,
@@ -86,10 +86,12 @@ class AggregatedTable(Statements):
         for role in _LOADED_ONLY:
             if role in columns:
                 raise CountingError(table.label, "intervals and sets are judged row by row")
-        table.check_columns([*(roles.metadata or ()), *(roles.percent or ())])
+        table.check_columns([*(named or ()), *(roles.metadata or ()), *(roles.percent or ())])
         table.prepare([name for name, kind in table.kinds.items() if kind not in ("list", "other")])
         problems = roles.problems or Problems(collect=False)
-        made = cls(table, engine, roles, columns, units, origin or {}, problems=problems, asked=asked)
+        made = cls(
+            table, engine, roles, columns, units, origin or {}, problems=problems, asked=asked, named=named
+        )
         made._check_one_system()
         return made
 
@@ -108,12 +110,19 @@ class AggregatedTable(Statements):
                 f"the column {column!r} tells several systems apart, and rows are counted for one",
             )
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The plain columns that play no role."""
+        return unread_columns(
+            self.table, {*self.columns.values(), *self.signals, *(self.roles.metadata or ())}
+        )
+
     # The kinds of rows, and what they mean.
 
     @cached_property
     def _kinds(self) -> dict[str, NDArray[Any]]:
         keys, base = ", ".join(self._kind_keys.values()), self._base
-        counted = f"{base.count} AS n, {base.total} AS total, {base.least} AS least"
+        counted = f"{base.count} AS n, {base.total} AS total"
         self.engine.keep(
             "kinds", f"SELECT {keys}, {counted} FROM ({base.select}) AS b GROUP BY {keys}", number=True
         )
@@ -140,9 +149,7 @@ class AggregatedTable(Statements):
     def kinds(self) -> Items:
         """One item for each kind of row; its weight says how many rows it stands for."""
         with rows_named_by(self.table.paths):
-            found = self._decoded_kinds()
-        self._check_items()
-        return found
+            return self._decoded_kinds()
 
     def _decoded_kinds(self) -> Items:
         found = self._kinds
@@ -150,14 +157,13 @@ class AggregatedTable(Statements):
         if not len(rows):
             raise DataError(f"{self.table.label}: the table has no rows")
         problems = self._wrong(rows, self._rows_of_kinds)
-        weight = self._weight(found, problems)
+        weight = found["total"].astype(np.float64)
         if self.whole is not None:
             return replace(self.whole.kinds.take(found["in_whole"].astype(np.intp)), weight=weight)
         columns = {role: name for role, name in self.columns.items() if role not in NOT_OF_KINDS}
         values = {name: found[key] for name, key in self._kind_keys.items()}
-        alike = TableRows(
-            self.table, columns, {role: values[name] for role, name in columns.items()}, problems
-        )
+        fields = {role: values[name] for role, name in columns.items()}
+        alike = _KindsOfRows(self.table, columns, fields, problems, counting=self)
         further = {name: values[name] for name in self.roles.metadata or ()}
         items = items_from_rows(alike, replace(self.roles, signals=(), metadata=tuple(further)), further)
         said = scale_and_noun(self.table, self.columns, self.roles)
@@ -165,38 +171,37 @@ class AggregatedTable(Statements):
         items = replace(items, weight=weight, unnamed=unnamed, **said)
         return items.with_provenance(**column_provenance(self.table, self.columns, self.roles), **self.origin)
 
-    def _weight(self, found: Found, problems: Problems) -> Floats:
-        """Return how many rows each kind stands for; every row one where that is wrong."""
-        name, total = f"weight ({self.columns.get('weight')})", found["total"].astype(np.float64)
-        wrong, heavy = ~np.isfinite(total) | (found["least"] < 0.0), total > HEAVIEST
-        if wrong.any():
-            beyond = "isnan(w) OR w < 0 OR w = CAST('Infinity' AS DOUBLE)"
-            place = self._place_of_weights(wrong, beyond, problems)
-            problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
-        elif heavy.any():
-            place = self._place_of_weights(heavy, f"w > {HEAVIEST}", problems)
-            problems.report(
-                f"{name}: weight must be at most {HEAVIEST:g}, and is not {place}", way_out="scale it down"
-            )
-        elif not total.any() and self.whole is None:  # of some rows, no weight may be left
-            problems.report(f"{name}: weight is zero throughout; at least one row must count")
-        else:
-            return total
-        return found["n"].astype(np.float64)
+    def check_names(self, role: str) -> None:
+        """Report clusters or items without a name; of very many rows it costs more than all else."""
+        if role in self.columns and not self._many:
+            self.check_there(self.columns[role])
 
-    def _place_of_weights(self, kinds: Mask, beyond: str, problems: Problems) -> str:
-        """Where the weights are that lie beyond something; where no single one does, where the kinds of rows are."""
-        if not self.engine.in_order:
-            return problems.place(kinds)
-        rows = self.first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
-        return f"at {row_name(*rows.tolist())}" if len(rows) else problems.place(kinds)
+    def check_items(self) -> None:
+        """Report items that stand twice; of very many rows it costs more than all else."""
+        if "item" in self.columns and not self._many:
+            self.check_unique(("cluster", "item") if "cluster" in self.columns else ("item",))
 
-    def _check_items(self) -> None:
-        """Raise where an item has no name, or stands twice; of very many rows it costs more than all else."""
-        if "item" not in self.columns or self.kept is not None or self._many:
+    def check_confidence_column(self) -> None:
+        """Report a confidence that is not a number; of very many rows, only where the confidence is needed."""
+        confidence = self.columns.get("confidence")
+        if confidence in self.signals and not self._many:
+            self._check_numbers(confidence)
+
+    def check_weights(self) -> None:
+        """Report rows without a valid weight."""
+        if "weight" not in self.columns or self._weighed:
             return
-        self.check_there(self.columns["item"])
-        self.check_unique(("cluster", "item") if "cluster" in self.columns else ("item",))
+        if self.engine.in_order:
+            weight = self._column("weight", "value").expression
+            values = self.engine.fetch(f"SELECT {weight} AS w FROM {self.engine.source()}")["w"]
+            problems = Problems(self.problems.collect, self.table.label, self.problems.found)
+            TableRows(self.table, self.columns, {"weight": values}, problems).weight()
+        else:
+            count = self._weights["wrong"]
+            wrong = f"is not in {count:,} rows" if count else "is zero throughout"
+            self._wrong(1, lambda _: np.arange(0)).report(
+                f"weight ({self.columns['weight']}): weight must be finite and not negative, and {wrong}"
+            )
 
     def check_unique(self, by: Sequence[str]) -> None:
         """Raise where an item stands twice, which is known by its cluster and name, or by its name alone."""
@@ -244,7 +249,9 @@ class AggregatedTable(Statements):
         kind = first[found["code"].astype(np.intp)]
         rows = found["n"].astype(np.int64, copy=False)
         items = self._without_names.take(kind)
-        problems = self._wrong(rows, lambda wrong: self._rows_of_cells(found["number"][wrong], names))
+        problems = self._wrong(
+            rows, lambda wrong: self.first(self._rows_of_cells(found["number"][wrong], names))
+        )
         with rows_named_by(self.table.paths):
             cluster, members, clusters = self._clusters(found, items, problems)
             made, percent = self._signals(names, found, items, problems)
@@ -259,14 +266,14 @@ class AggregatedTable(Statements):
             clusters=clusters,
             members=members,
             view=view or (lambda names: self.items(code, names)),
-            first=self._first_row(names),
+            first=self._first_row(names, found),
             having=self._having,
             asked=self.asked,
             by_chance=self.units and not self._named and not self.engine.in_order,
         )
         return replace(
             items,
-            weight=_weights(found),
+            weight=found["total"].astype(np.float64, copy=False),
             cluster=cluster,
             item=found["number"].astype(np.int32)
             if self.engine.in_order
@@ -286,24 +293,22 @@ class AggregatedTable(Statements):
         nothing = np.broadcast_to(np.nan, rows)
         return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.signals}
 
-    def _is_text(self, name: str) -> bool:
-        return self.table.column(name, "value").kind == "text"
-
     def _check_numbers(self, name: str) -> None:
-        """Raise where a text spells no number; where few differ, and all are of answers, they are read one by one."""
-        if not self._is_text(name) or (self._all_answered and not self._is_continuous(name)):
+        """Report a column of texts or booleans that are not numbers."""
+        value, kind = self.table.column(name, "value")
+        if kind in ("number", "whole"):
             return
-        value = f"b.{self._signal_keys[name]}"
-        wrong = f"{value} IS NOT NULL AND NOT {self.engine.matches(value, NUMBER)}"
-        rows = f"({self._base.select}) AS b WHERE {wrong}"
-        count = self._number(rows, f"CAST(coalesce({self._base.count}, 0) AS BIGINT)")
-        if not count:
-            return
-        numbered = f"SELECT b.r AS r FROM ({self._select(numbers=True)}) AS b WHERE {wrong}"
-        problems = self._wrong(count, lambda _: self.first(numbered))
-        text = self.engine.fetch(f"SELECT {value} AS v FROM {rows} LIMIT 1")["v"]
+        wrong = f"{value} IS NOT NULL"
+        if kind == "text":
+            wrong += f" AND NOT {self.engine.matches(value, NUMBER)}"
+        found = self.engine.fetch(
+            f"SELECT {self.engine.row_number} AS r, {value} AS v FROM {self.engine.source(numbers=True)} "
+            f"WHERE {wrong} ORDER BY 1"
+        )
+        rows = found["r"].astype(np.intp)
+        problems = self._wrong(np.ones(len(rows), np.int64), lambda those: rows[those])
         with rows_named_by(self.table.paths):
-            TableRows(self.table, {}, {}, problems).signal(name, {name: text.astype(object)})
+            TableRows(self.table, {}, {}, problems).signal(name, {name: found["v"].astype(object)})
 
     def _give_codes(self, code: Indices) -> None:
         """Make the code of each kind of row known to the engine."""
@@ -347,7 +352,7 @@ class AggregatedTable(Statements):
             key = self._signal_keys[name]
             value = f"b.{key}" if self._all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
             if self._is_continuous(name):
-                value = f"{'TRY_CAST' if self._is_text(name) else 'CAST'}({value} AS DOUBLE)"
+                value = self.as_number(value, self.table.column(name, "value").kind)
             parts.append(f"{value} AS {key}")
         return f"SELECT {', '.join(parts)} FROM {self.with_kinds(select, 'codes')}"
 
@@ -355,8 +360,7 @@ class AggregatedTable(Statements):
         """Select the values ``v`` of a column of numbers, of answered rows alone."""
         answered = np.flatnonzero(self.kinds.outcome == Outcome.ANSWERED)
         self.engine.give("answers", {"number": answered})
-        value = f"b.{self._signal_keys[name]}"
-        number = f"TRY_CAST({value} AS DOUBLE)" if self._is_text(name) else f"CAST({value} AS DOUBLE)"
+        number = self.as_number(f"b.{self._signal_keys[name]}", self.table.column(name, "value").kind)
         return f"SELECT {number} AS v FROM {self.with_kinds(self._raw, 'answers')}"
 
     def with_kinds(self, select: str, given: str) -> str:
@@ -379,29 +383,44 @@ class AggregatedTable(Statements):
         self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
         return self.first(f"SELECT b.r AS r FROM {self.with_kinds(self._select(numbers=True), 'wrong')}")
 
-    def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
-        """Return the first rows of some cells, by their numbers."""
+    def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> str:
+        """Select the rows ``r`` of some cells, by their numbers, and the number of each row's cell."""
         self.engine.give("wrong", {"number": wrong})
         keys = self._cell_keys(names)
         select = f"SELECT *, {self._unit} AS u FROM ({self._select(numbers=True)}) AS raw_rows"
         parts = [f"{self._cell(name, f'b.{key}')} AS {key}" for name, key in keys.items()]
         rows = f"SELECT {', '.join(parts)}, b.r AS r FROM ({self._coded(select, names, ['b.r AS r'])}) AS b"
         same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM cells.{key}" for key in keys.values())
-        return self.first(
-            f"SELECT b.r AS r FROM ({rows}) AS b JOIN {self.engine.known('cells')} ON {same} "
+        return (
+            f"SELECT b.r AS r, cells.number AS number FROM ({rows}) AS b JOIN {self.engine.known('cells')} ON {same} "
             f"JOIN {self.engine.known('wrong')} ON cells.number = wrong.number"
         )
 
-    def _first_row(self, names: Sequence[str]) -> Callable[[NDArray[Any]], int | None]:
+    def _first_row(self, names: Sequence[str], found: Found) -> Callable[[NDArray[Any]], FirstRow | None]:
         """Return what finds the first row of some cells by their numbers, for as long as those cells are kept."""
         cells = self._counted_cells
 
-        def first(numbers: NDArray[Any]) -> int | None:
+        def first(numbers: NDArray[Any]) -> FirstRow | None:
             if not self.engine.in_order or cells is not self._counted_cells:
                 return None
-            return int(self._rows_of_cells(numbers, names)[0])
+            rows = f"({self._rows_of_cells(numbers, names)}) AS rows_of_cells"
+            row = self.engine.fetch(f"SELECT r, number FROM {rows} ORDER BY r LIMIT 1")
+            number = int(row["r"][0])
+            count = int(found["n"][np.isin(found["number"], numbers)].sum())
+            return FirstRow(number, int(row["number"][0]), self._names_of_row(number), count)
 
         return first
+
+    def _names_of_row(self, row: int) -> dict[str, object]:
+        """Return the names of a row's cluster and item, as far as the table has them."""
+        roles = [role for role in ("cluster", "item") if role in self.columns]
+        if not roles:
+            return {}
+        keys = ", ".join(NAME_KEYS[role] for role in roles)
+        named = self.engine.fetch(
+            f"SELECT {keys} FROM ({self.by_name(roles, numbers=True)}) AS b WHERE r = {row}"
+        )
+        return {role: named[NAME_KEYS[role]][0] for role in roles}
 
     # Whose the rows are.
 
@@ -454,12 +473,12 @@ class AggregatedTable(Statements):
         group = np.where(nothing, 0, unit).astype(np.int16)
         beyond = group < 0
         if beyond.any():
-            problems.report(
+            raise CountingError(
+                self.table.label,
                 f"the column {self.columns['cluster']!r} holds numbers of more than {2 * DIGITS} digits "
                 f"{problems.place(beyond)}",
-                way_out="load the table (engine, --engine: numpy)",
             )
-        return np.where(beyond, 0, group)
+        return group
 
     def _distinct(self) -> int:
         return self._number(f"({self._raw}) AS r", "count(DISTINCT c)")
@@ -476,6 +495,8 @@ class AggregatedTable(Statements):
             self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
             rows, kept = self.with_kinds(self._raw, "parts"), "parts.part"
         parts = 1 if part is None else int(part.max(initial=-1)) + 1
+        if part is not None and self._weighed:  # rows of weight 0 are in no group
+            rows += " WHERE b.w > 0"
         members = self._present(rows, kept, parts)
         if members is None:
             members = self._grouped(rows, kept, parts)
@@ -532,29 +553,42 @@ class AggregatedTable(Statements):
             else:
                 columns[name] = _values.typed(found[key])
         rows = TableRows(self.table, {"confidence": own[0]} if own else {}, {}, problems)
-        signals = {name: replace(rows.signal(name, columns), binned=binned.get(name)) for name in own}
+        reported = replace(rows, problems=Problems())  # by `_check_numbers`
+        signals = {name: replace(reported.signal(name, columns), binned=binned.get(name)) for name in own}
         confidence = self.columns.get("confidence")
         if confidence in signals:
             signals["confidence"] = signals[confidence]
             rows.check_confidence(signals[confidence], items.outcome, confidence)
         percent = self._percent(signals, items)
-        for name in percent:
+        for name in signals.keys() & set(percent):
             signals[name] = replace(signals[name], values=signals[name].values / 100.0)
         return signals, percent
 
     def _percent(self, signals: Mapping[str, Signal], items: Items) -> tuple[str, ...]:
         """Return the signals that are per cent; whether the values tell is asked of all rows of the table."""
-        confidence = self.columns.get("confidence")
-        if self.whole is None or confidence is None or confidence not in signals:
+        table = self if self.whole is None else self.whole
+        if self.whole is None and self._many:  # another pass over very many rows takes long
             return in_percent(signals, self.columns, self.roles, items.outcome)
-        values = f"({self.whole.answered_values(confidence)}) AS r WHERE v IS NOT NULL AND NOT isnan(v)"
-        found = self.engine.fetch(
-            "SELECT min(v) AS low, max(v) AS high, max(CASE WHEN v > 0 AND v < 1 THEN v END) AS part "
-            f"FROM {values}"
-        )
-        ends = np.array([found[key][0] for key in ("low", "high", "part")], np.float64)
-        told = {**signals, "confidence": Signal(ends, np.zeros(3, np.bool_))}
-        return in_percent(told, self.columns, self.roles, np.full(3, Outcome.ANSWERED, np.uint8))
+        return table._percent_of_all
+
+    @cached_property
+    def _percent_of_all(self) -> tuple[str, ...]:
+        outcome = np.full(3, Outcome.ANSWERED, np.uint8)
+        signals = self._unseen(3)
+        confidence = self.columns.get("confidence")
+        if confidence in signals and self.roles.percent is None:
+            number = self.as_number(*self.table.column(confidence, "value"))
+            largest = self.engine.fetch(f"SELECT max({number}) AS v FROM {self.engine.source()}")["v"][0]
+            if not largest > BEYOND_SCALES:
+                return ()
+            values = f"({self.answered_values(confidence)}) AS r WHERE v IS NOT NULL AND NOT isnan(v)"
+            found = self.engine.fetch(
+                "SELECT min(v) AS low, max(v) AS high, max(CASE WHEN v > 0 AND v < 1 THEN v END) AS part "
+                f"FROM {values}"
+            )
+            ends = np.array([found[key][0] for key in ("low", "high", "part")], np.float64)
+            signals["confidence"] = Signal(ends, np.zeros(3, np.bool_))
+        return in_percent(signals, self.columns, self.roles, outcome)
 
 
 def _represented(key: str, found: Found) -> tuple[Floats, Mask]:
@@ -577,8 +611,24 @@ def _represented(key: str, found: Found) -> tuple[Floats, Mask]:
     return np.where(low == high, low, mean), low < high
 
 
-def _weights(found: Found) -> Floats:
-    """What cells weigh; as much as they have rows where that is wrong, which was said."""
-    total: Floats = found["total"].astype(np.float64, copy=False)
-    sound = np.isfinite(total) & (total >= 0.0)
-    return total if sound.all() else np.where(sound, total, found["n"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KindsOfRows(TableRows):
+    """Kinds of rows; the names and weights of the rows themselves are checked by the engine."""
+
+    counting: AggregatedTable
+
+    def identifiers(self, field: str) -> NDArray[Any]:
+        """Return numbers; the names of rows are checked."""
+        self.counting.check_names(field)
+        return np.arange(len(self))
+
+    def check_unique(self, cluster: NDArray[Any], item: NDArray[Any]) -> None:
+        """Report items that stand twice."""
+        del cluster, item
+        self.counting.check_items()
+        self.counting.check_confidence_column()
+
+    def weight(self) -> Floats | None:
+        """Report rows without a valid weight."""
+        self.counting.check_weights()
+        return None

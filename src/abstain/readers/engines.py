@@ -93,7 +93,10 @@ class Countable:
             ReadArguments.parse(**self._arguments), signals=tuple(signals), metadata=kept, problems=problems
         )
         origin = {**origin, "engine": self.engine}
-        return AggregatedTable.of(table, engine, arguments, units=units, origin=origin, asked=self.asked)
+        named = self._arguments.get("signals")
+        return AggregatedTable.of(
+            table, engine, arguments, named=named, units=units, origin=origin, asked=self.asked
+        )
 
 
 def countables(

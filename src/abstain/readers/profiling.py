@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from abstain.readers._engine import NUMBER, is_blank
-
 if TYPE_CHECKING:
     from abstain.readers.counting import AggregatedTable
 
-__all__ = ["ColumnProfile", "cluster_sizes", "column_profile", "number_columns"]
+__all__ = ["ColumnProfile", "cluster_sizes", "column_profile"]
 
 
 class ColumnProfile(NamedTuple):
@@ -31,35 +29,6 @@ class ColumnProfile(NamedTuple):
     missing: int
     low: float
     high: float
-
-
-def number_columns(counting: AggregatedTable) -> tuple[str, ...]:
-    """Return the columns of signals that hold numbers; of a file that knows no types, those whose text spells some.
-
-    That of the confidence is one of them, whatever it holds.
-    """
-    engine, table = counting.engine, counting.table
-    confidence = counting.columns.get("confidence")
-    kinds = {name: table.column(name, "value").kind for name in counting.signals if name in table.kinds}
-    names = [name for name, kind in kinds.items() if kind != "boolean" or name == confidence]
-    texts = [name for name in names if kinds[name] == "text" and name != confidence]
-    if not texts:
-        return tuple(names)
-    asked = []
-    for place, name in enumerate(texts):
-        value = table.column(name, "text").expression
-        said = f"{value} IS NOT NULL AND NOT {is_blank(value, engine)}"
-        asked.append(f"count(CASE WHEN {said} THEN 1 END) AS n{place}")
-        asked.append(
-            f"count(CASE WHEN {said} AND NOT {engine.matches(value, NUMBER)} THEN 1 END) AS w{place}"
-        )
-    found = engine.fetch(f"SELECT {', '.join(asked)} FROM {engine.source()}")
-    spelled = {
-        name
-        for place, name in enumerate(texts)
-        if int(found[f"n{place}"][0]) and not int(found[f"w{place}"][0])
-    }
-    return tuple(name for name in names if name not in texts or name in spelled)
 
 
 def column_profile(counting: AggregatedTable, name: str) -> ColumnProfile:
