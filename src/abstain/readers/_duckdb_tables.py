@@ -228,6 +228,8 @@ class DuckTable(QueriedTable):
                 raise DataError(
                     f"{self.label}: reading it takes more memory than there is; name fewer columns, or split the file"
                 ) from None
+            if type(problem) is RuntimeError and str(problem) == "Query interrupted":
+                raise KeyboardInterrupt from None  # Ctrl-C while a user's relation is read
             if not isinstance(problem, duckdb.Error):
                 raise
             self._check_snapshot()
