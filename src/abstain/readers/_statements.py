@@ -355,11 +355,15 @@ class Statements:
                 way_out="store them as text or as whole numbers, or ",
             )
 
+    def _base(self, names: Iterable[str] = ()) -> Base:
+        """Return what to count by some signals: distinct rows with their counts, if these are few; or every row."""
+        together = self._columns_of(self.roles.signals or ())
+        few = self._head["alike"] <= _FEW_ALIKE and set(names) <= set(together)
+        return self._distinct_rows if few else self._every_row
+
     @cached_property
-    def _base(self) -> Base:
-        """What to count: every row; or where few are different, those, each with how often it occurs."""
-        if self._head["alike"] > _FEW_ALIKE:
-            return self._uncounted
+    def _distinct_rows(self) -> Base:
+        """Distinct rows by kind, requested signals and unit, each with how often it occurs."""
         signals = [self._signal_keys[name] for name in self._columns_of(self.roles.signals or ())]
         keys = ", ".join((*self._kind_keys.values(), *signals))
         weights = ", sum(w) AS w" if self._weighed else ""
@@ -376,8 +380,7 @@ class Statements:
         )
 
     @property
-    def _uncounted(self) -> Base:
-        """Every row."""
+    def _every_row(self) -> Base:
         select = f"SELECT *, {self._unit} AS u FROM ({self._raw}) AS raw_rows"
         if self._weighed:
             return Base(select, "count(*)", "sum(b.w)", weighed=True)

@@ -121,7 +121,7 @@ class AggregatedTable(Statements):
 
     @cached_property
     def _kinds(self) -> dict[str, NDArray[Any]]:
-        keys, base = ", ".join(self._kind_keys.values()), self._base
+        keys, base = ", ".join(self._kind_keys.values()), self._base()
         counted = f"{base.count} AS n, {base.total} AS total"
         self.engine.keep(
             "kinds", f"SELECT {keys}, {counted} FROM ({base.select}) AS b GROUP BY {keys}", number=True
@@ -238,9 +238,6 @@ class AggregatedTable(Statements):
             view: counts the rows anew with other signals; with the same code when left out.
         """
         names = self._columns_of(signals)
-        together = self._columns_of(self.roles.signals or ())
-        if self._base.counts and not set(names) <= set(together):
-            self._base = self._uncounted  # which has every column
         for name in names:
             if not name.endswith(ABSENT_SUFFIX):
                 self._check_numbers(name)
@@ -258,7 +255,7 @@ class AggregatedTable(Statements):
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
             self._unit = "c"
-            self.__dict__.pop("_base", None)
+            self.__dict__.pop("_distinct_rows", None)
             return self.items(code, signals, view=view)
         counted = Aggregation(
             engine=self.engine.name,
@@ -318,7 +315,7 @@ class AggregatedTable(Statements):
 
     def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         self._give_codes(code)
-        base, keys = self._base, self._cell_keys(names)
+        base, keys = self._base(names), self._cell_keys(names)
         rows = self._coded(base.select, names, [*["b.n AS n"] * base.counts, *["b.w AS w"] * base.weighed])
         times = " * b.n" if base.counts else ""
         sums = [
