@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS = 3000
+CONNECTIONS: list[duckdb.DuckDBPyConnection] = []
 # Ibis calls a deprecated function of DuckDB.
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
 
@@ -74,12 +76,18 @@ def test_a_damaged_parquet_file_is_an_error_of_the_reader(tmp_path: Path) -> Non
         abstain.evaluate(tmp_path / "t.parquet")
 
 
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return a connection that stays open; older versions close one that nobody keeps, whatever its relations."""
+    CONNECTIONS.append(duckdb.connect())
+    return CONNECTIONS[-1]
+
+
 def lazy_frame(kind: str, table: pl.DataFrame, folder: Path) -> Any:
     path = folder / "lazy.parquet"
     table.write_parquet(path)
     makers: dict[str, Callable[[], Any]] = {
-        "relation": lambda: duckdb.connect().sql(f"SELECT * FROM '{path}'"),
-        "relation of a frame": lambda: duckdb.connect().from_arrow(table.to_arrow()).filter("TRUE"),
+        "relation": lambda: connect().sql(f"SELECT * FROM '{path}'"),
+        "relation of a frame": lambda: connect().from_arrow(table.to_arrow()).filter("TRUE"),
         "polars": lambda: pl.scan_parquet(path),
         "narwhals": lambda: nw.from_native(pl.scan_parquet(path)),
         "dataset": lambda: pyarrow.dataset.dataset(path),
@@ -137,8 +145,8 @@ def relations(tables: dict[str, pl.DataFrame], connect: Callable[[], Any]) -> di
 def test_relations_are_compared(shared: bool) -> None:
     first = frame(ROWS, clusters=600).with_row_index("item")
     second = first.with_columns((1 - pl.col("p")).alias("p"))
-    connection = duckdb.connect()
-    systems = relations({"a": first, "b": second}, lambda: connection if shared else duckdb.connect())
+    connection = connect()
+    systems = relations({"a": first, "b": second}, lambda: connection if shared else connect())
     options = {**ROLES, "item": "item", "metrics": ["augrc", "accuracy"]}
     counted = abstain.compare(systems, **options)
     loaded = abstain.compare({"a": first, "b": second}, **options)
@@ -156,18 +164,12 @@ def test_the_user_keeps_no_table_of_ours() -> None:
     connection.register("t", frame(ROWS).to_arrow())
     result = abstain.evaluate(connection.sql("FROM t"), **ROLES)
     assert result.only.provenance["engine"] == "duckdb"
-    assert (
-        connection.sql("SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'abstain%'").fetchall()
-        == []
-    )
+    ours = "SELECT {0}_name FROM duckdb_{0}s() WHERE {0}_name LIKE 'abstain%'"
+    assert connection.sql(ours.format("table")).fetchall()
     del result
-    import gc  # noqa: PLC0415
-
     gc.collect()
-    assert (
-        connection.sql("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'abstain%'").fetchall()
-        == []
-    )
+    for kind in ("table", "view"):
+        assert connection.sql(ours.format(kind)).fetchall() == []
 
 
 LOADED: dict[str, tuple[dict[str, Any], str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -72,6 +73,9 @@ def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, monkeypatch: pytest
     told: list[float] = []
     with _sql.watched(told.append):
         abstain.evaluate(path, engine="duckdb", interval="none", **ROLES)
+    if not hasattr(duckdb.DuckDBPyConnection, "query_progress"):  # older versions report none
+        assert not told
+        return
     assert {share for share in told if 0.0 < share < 100.0}
     assert max(told) <= 100.0
 

@@ -113,9 +113,10 @@ class RelationDatabase(Database):
 
 
 def _drop(relation: Any, name: str, created: set[str]) -> None:
-    for table in created:
+    # Older versions of DuckDB make a view of the rows, which is therefore dropped last.
+    for what in (*(f"TABLE IF EXISTS {table}" for table in created), f"VIEW IF EXISTS {name}"):
         with contextlib.suppress(Exception):  # the user may have closed the connection
-            relation.query(name, f"DROP TABLE IF EXISTS {table}")
+            relation.query(name, f"DROP {what}")
 
 
 def unused_name() -> str:
