@@ -14,14 +14,9 @@ from test_engines import assert_same, written
 import abstain
 from abstain import _sql
 from abstain.readers import _statements
-from abstain.resampling import kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-pytestmark = pytest.mark.skipif(
-    not kernel().compiled, reason="without the compiled kernel nothing counts rows"
-)
 
 ROLES: dict[str, Any] = {
     "truth": "t",
