@@ -65,14 +65,12 @@ def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
 def run(
     work: Callable[[], Found],
     connection: duckdb.DuckDBPyConnection | None,
-    progress: Callable[[], float] | None = None,
 ) -> Found:
     """Return what `work` returns; Ctrl-C ends the query of the connection and is raised here.
 
     Args:
         work: runs a query.
         connection: where it runs.
-        progress: returns the progress in percent. Default: that of the connection.
 
     >>> run(lambda: 1 + 1, None)
     2
@@ -85,7 +83,7 @@ def run(
         future = pool.submit(work)
         # Older versions of DuckDB do not report progress.
         report_progress = _watching.get()
-        progress = progress or getattr(connection, "query_progress", None)
+        progress = getattr(connection, "query_progress", None)
         try:
             while (
                 report_progress is not None

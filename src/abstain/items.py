@@ -38,7 +38,7 @@ __all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts
 
 # Usual names of a confidence, the most specific first, compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
-# The metadata column that says whether the model should have abstained; it is not a signal, also not as 0 and 1.
+# The metadata column that says whether the model should have abstained; it is never a signal, even if it is 0 and 1.
 GUIDANCE = "should_abstain"
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
@@ -155,7 +155,7 @@ class Aggregation:
         first: returns the first row that some items represent, by their names; None if it is unknown.
         having: returns, for metadata columns and by the label of every group of items, the number of clusters in each
             group of clusters that have an evaluated item of it.
-        asked: False if the table is loaded should counting not do.
+        asked: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
         by_chance: True if rows have neither names nor an order, so that it is random which ones are left out together.
     """
 

@@ -77,7 +77,7 @@ def test_a_damaged_parquet_file_is_an_error_of_the_reader(tmp_path: Path) -> Non
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """Return a connection that stays open; older versions close one that nobody keeps, whatever its relations."""
+    """Return a connection that stays open; older versions close a connection that only its relations refer to."""
     CONNECTIONS.append(duckdb.connect())
     return CONNECTIONS[-1]
 
@@ -114,6 +114,20 @@ def test_a_lazy_frame_is_aggregated_with_the_numbers_of_memory(
     counted = abstain.evaluate(lazy_frame(kind, table, tmp_path), **ROLES, by="site")
     assert counted.only.provenance["engine"] == "duckdb"
     assert_same(counted, abstain.evaluate(table, **ROLES, by="site"))
+
+
+def test_the_rows_of_another_backend_are_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = lazy_frame("ibis on polars", frame(ROWS), tmp_path)
+    copies: list[str] = []
+    copy = type(source).to_pyarrow_batches
+
+    def count_and_copy(self: Any, **options: Any) -> Any:
+        copies.append("copy")
+        return copy(self, **options)
+
+    monkeypatch.setattr(type(source), "to_pyarrow_batches", count_and_copy)
+    assert engine_of(source) == "duckdb"
+    assert len(copies) == 1
 
 
 @pytest.mark.parametrize("kind", LAZY)
@@ -157,6 +171,17 @@ def test_relations_are_compared(shared: bool) -> None:
     assert origin["engine" if shared else "loaded_because"] == (
         "duckdb" if shared else "it is in another database than the DuckDB relation"
     )
+
+
+@pytest.mark.parametrize("order", ["relation first", "file first"])
+def test_a_relation_is_compared_with_a_file_in_memory(tmp_path: Path, order: str) -> None:
+    table = frame(ROWS).with_row_index("item")
+    relation = connect().from_arrow(table.to_arrow()).filter("TRUE")
+    pair = [("relation", relation), ("file", written(table, tmp_path / "t.parquet"))]
+    systems = dict(pair if order == "relation first" else pair[::-1])
+    result = abstain.compare(systems, **ROLES, item="item", metrics="augrc")
+    for system in result.systems.values():
+        assert "it is in another database than" in system.provenance["loaded_because"]
 
 
 def test_the_user_keeps_no_table_of_ours() -> None:

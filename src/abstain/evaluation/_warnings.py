@@ -150,7 +150,11 @@ def few_clusters(clusters: int, noun: str, interval: str = "jackknife") -> list[
 
 
 def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> tuple[ResultWarning, ...]:
-    """Return how exact the numbers of a confidence are that was counted in bins of several values each."""
+    """Return how exact the numbers of a confidence are that was counted in bins of several values each.
+
+    Raises:
+        CountingError: bins are too coarse for the printed digits, and the caller did not name the engine.
+    """
     masks = [signal.binned for signal in items.signals.values() if signal.binned is not None]
     if not masks or not len(curve):
         return ()

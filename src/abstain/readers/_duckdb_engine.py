@@ -28,7 +28,7 @@ class DuckEngine(Engine):
         self._table = table
         # Tables that are compared share a connection, and each has names of its own there.
         self._prefix = unused_name()
-        # The tables whose rows are numbered: DuckDB numbers the rows of its own tables from 0 without being asked.
+        # The tables whose rows have a number: DuckDB numbers the rows of every table from 0.
         self._numbered: set[str] = set()
 
     def again(self) -> DuckEngine:

@@ -86,9 +86,9 @@ class Database:
 
 
 class RelationDatabase(Database):
-    """The database of a user's relation, which does not give away its connection: statements run through the relation.
+    """The database of a user's relation. The relation hides its connection, so that statements run through it.
 
-    They find its rows under `name`. Tables that were created there are dropped at the end.
+    They find its rows under `name`. Temporary tables are dropped when this object is deleted.
     """
 
     def __init__(self, relation: Any, name: str) -> None:
@@ -120,7 +120,7 @@ def _drop(relation: Any, name: str, created: set[str]) -> None:
 
 
 def unused_name() -> str:
-    """Return a name that no other table has, also not one of the user's."""
+    """Return a name that no other table has, including those of the user."""
     return f"abstain_{next(_numbers)}_{secrets.token_hex(4)}"
 
 
@@ -184,7 +184,7 @@ class DuckTable(QueriedTable):
         return {name: plain_array(values) for name, values in columns.items()}
 
     def _view(self, statement: str) -> str:
-        """Return the name of a view of a query, which is made anew whenever somebody selects from it."""
+        """Return the name of a view of a query, which runs whenever a statement selects from the view."""
         name = unused_name()
         self.query(f"CREATE TEMP VIEW {name} AS {statement}")
         return name
@@ -192,10 +192,11 @@ class DuckTable(QueriedTable):
     def join_database(self, other: DuckTable) -> bool:
         """Make the rows known to statements about another table; False if that is in another database.
 
-        Statements about a user's relation know no other rows than its own, unless these are in a temporary table.
+        Statements about a user's relation find no other rows than those of the relation and of temporary tables.
         """
-        if self.database.connection is other.database.connection is not None:
-            return True
+        connections = (self.database.connection, other.database.connection)
+        if connections != (None, None):
+            return connections[0] is connections[1]
         import duckdb  # noqa: PLC0415
 
         name = unused_name()

@@ -95,7 +95,7 @@ class Statements:
         kept: which of the rows are counted; all of them when left out.
         whole: where some of the rows are counted, the counting of all, which says what the columns mean.
         problems: where to say what is wrong with rows; the first of it is raised when left out.
-        asked: False if the table is loaded should counting not do.
+        asked: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
         named: the signals that the user names; all columns of numbers if None.
     """
 
@@ -153,21 +153,38 @@ class Statements:
     def _is_numeric(self, name: str) -> bool:
         """True if a column holds only numbers that can serve as a signal, by the rule of `_values`."""
         value, kind = self.table.column(name, "value")
-        source = self.engine.source()
-        if kind == "text":
-            for rows in (
-                f"(SELECT {value} AS v FROM {source} LIMIT {HEAD})",
-                f"(SELECT {value} AS v FROM {source})",
-            ):
-                if self._number(f"{rows} AS r WHERE NOT {self.engine.matches('v', NUMBER)}"):
-                    return False
-            values = self.engine.fetch(f"SELECT DISTINCT {value} AS v FROM {source}")["v"]
-        elif kind == "whole":
-            ends = self.engine.fetch(f"SELECT min({value}) AS low, max({value}) AS high FROM {source}")
-            values = np.concatenate([ends["low"], ends["high"]])
-        else:
+        if kind == "whole":
+            return _values.is_numeric(_values.typed(self._extremes[name]))
+        if kind != "text":
             return kind == "number"
+        source = self.engine.source()
+        for rows in (
+            f"(SELECT {value} AS v FROM {source} LIMIT {HEAD})",
+            f"(SELECT {value} AS v FROM {source})",
+        ):
+            if self._number(f"{rows} AS r WHERE NOT {self.engine.matches('v', NUMBER)}"):
+                return False
+        values = self.engine.fetch(f"SELECT DISTINCT {value} AS v FROM {source}")["v"]
         return _values.is_numeric(_values.typed(values))
+
+    @cached_property
+    def _extremes(self) -> dict[str, NDArray[Any]]:
+        """The lowest and the highest value of every column of whole numbers, from one query."""
+        columns = {
+            name: self.table.column(name, "value")
+            for name, kind in self.table.kinds.items()
+            if kind in ("whole", "number", "unknown")
+        }
+        whole = [name for name, column in columns.items() if column.kind == "whole"]
+        parts = [
+            f"min({columns[name].expression}) AS low{number}, max({columns[name].expression}) AS high{number}"
+            for number, name in enumerate(whole)
+        ]
+        found = self.engine.fetch(f"SELECT {', '.join(parts)} FROM {self.engine.source()}")
+        return {
+            name: np.concatenate([found[f"low{number}"], found[f"high{number}"]])
+            for number, name in enumerate(whole)
+        }
 
     @cached_property
     def _kind_keys(self) -> dict[str, str]:

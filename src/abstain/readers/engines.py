@@ -60,7 +60,7 @@ class Countable:
     label: str
     asked: bool
     _open: Opening
-    _arguments: Mapping[str, Any]
+    _arguments: ReadArguments
 
     def count(
         self,
@@ -84,18 +84,19 @@ class Countable:
         """
         from abstain.readers.counting import AggregatedTable  # noqa: PLC0415
 
-        for name in _LOADED_ONLY:
-            if name in self._arguments:
-                raise CountingError(self.label, f"{name} needs every row")
+        needing_rows = _needing_rows(self._arguments)
+        if needing_rows is not None:
+            raise CountingError(self.label, f"{needing_rows} needs every row")
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
-        arguments = replace(
-            ReadArguments.parse(**self._arguments), signals=tuple(signals), metadata=kept, problems=problems
-        )
-        origin = {**origin, "engine": self.engine}
-        named = self._arguments.get("signals")
         return AggregatedTable.of(
-            table, engine, arguments, named=named, units=units, origin=origin, asked=self.asked
+            table,
+            engine,
+            replace(self._arguments, signals=tuple(signals), metadata=kept, problems=problems),
+            named=self._arguments.signals,
+            units=units,
+            origin={**origin, "engine": self.engine},
+            asked=self.asked,
         )
 
 
@@ -125,22 +126,30 @@ def countables(
     frames = [name for name, system in systems.items() if _is_spark(system)]
     if frames:
         _check_all_spark(systems, frames, engine)
-    elif engine == NUMPY or (engine is None and not any(map(_is_large, systems.values()))):
+    elif engine == NUMPY:
         return None
+    # Opening a lazy frame may copy its rows, and is done once.
+    lazy = {name: _open_lazy(system, memory) for name, system in systems.items()}
     asked = bool(frames) or engine is not None
-    arguments = {name: value for name, value in given.items() if value is not None}
-    for name in _LOADED_ONLY if asked else ():
-        if name in arguments:
-            raise ArgumentError(f"{name} is for tables that are loaded; leave it out, or the engine")
-    ReadArguments.parse(**arguments)
+    if not asked and not any(_is_large(system, lazy[name]) for name, system in systems.items()):
+        return None
+    arguments = ReadArguments.parse(**{name: value for name, value in given.items() if value is not None})
+    needing_rows = _needing_rows(arguments)
+    if asked and needing_rows is not None:
+        raise ArgumentError(f"{needing_rows} is for tables that are loaded; leave it out, or the engine")
     tables = {}
     for name, system in systems.items():
-        found = _opening(system, engine, format, memory, master)
+        found = _opening(system, lazy[name], engine, format, memory, master)
         if found is None:
             return None
         used, label, opening = found
         tables[name] = Countable(used, label, asked, opening, arguments)
     return tables
+
+
+def _needing_rows(arguments: ReadArguments) -> str | None:
+    """Return the first argument that needs every row, if there is one."""
+    return next((name for name in _LOADED_ONLY if getattr(arguments, name) is not None), None)
 
 
 def _check_all_spark(systems: Mapping[str, Any], frames: Sequence[str], engine: str | None) -> None:
@@ -170,14 +179,18 @@ def counted_or_loaded(
 
 
 def _opening(
-    source: Any, engine: str | None, kind: str | None, memory: str | None, master: str | None
+    source: Any,
+    lazy: DuckTable | None,
+    engine: str | None,
+    kind: str | None,
+    memory: str | None,
+    master: str | None,
 ) -> tuple[str, str, Opening] | None:
     """Return what counts the rows of a table, what it is called and what opens it; None if it has to be loaded."""
     if _is_spark(source):
         return SPARK, "the Spark DataFrame", partial(_spark_frame, source)
-    lazy = _open_lazy(source)
     if lazy is not None and engine != SPARK:
-        return DUCKDB, lazy.label, partial(_duckdb_frame, source, memory)
+        return DUCKDB, lazy.label, partial(_duckdb_frame, source, lazy, memory)
     files, form = recognise_files(source, kind)
     if form is None or not form.is_table:
         if engine is None:
@@ -191,9 +204,8 @@ def _opening(
     return DUCKDB, str(files[0]), partial(_duckdb_files, files, form, memory)
 
 
-def _is_large(source: Any) -> bool:
+def _is_large(source: Any, lazy: DuckTable | None) -> bool:
     """True if a source has so many rows that it is better aggregated than loaded; a pipe can be read only once."""
-    lazy = _open_lazy(source)
     if lazy is not None:
         return lazy.rows >= AGGREGATED_ROWS
     parts = list(source) if isinstance(source, (list, tuple)) else [source]
@@ -234,18 +246,19 @@ def _is_spark(source: Any) -> bool:
     return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "createOrReplaceTempView")
 
 
-def _open_lazy(source: Any, memory: str | None = None, beside: DuckTable | None = None) -> DuckTable | None:
-    if isinstance(source, (str, os.PathLike, list, tuple)):
+def _open_lazy(source: Any, memory: str | None, beside: DuckTable | None = None) -> DuckTable | None:
+    if isinstance(source, (str, os.PathLike, list, tuple)) or _is_spark(source):
         return None
     from abstain.readers._frame_tables import open_lazy  # noqa: PLC0415
 
     return open_lazy(source, memory, None if beside is None else beside.database.connection)
 
 
-def _duckdb_frame(source: Any, memory: str | None, beside: AggregatedTable | None) -> Opened:
+def _duckdb_frame(source: Any, lazy: DuckTable, memory: str | None, beside: AggregatedTable | None) -> Opened:
+    """Return a lazy frame that is open already; it is opened again in the connection of another table."""
     from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
 
-    table = _open_lazy(source, memory, _duckdb_table(beside))
+    table = lazy if beside is None else _open_lazy(source, memory, _duckdb_table(beside))
     assert table is not None
     _join_database(table, beside)
     return table, DuckEngine(table), {"format": "frame"}
