@@ -47,7 +47,7 @@ for _module in (
         "abstain.readers._inspect",
         "abstain.readers._file_tables",
         "abstain.readers._frame_tables",
-        "abstain.readers.counting",
+        "abstain.readers.aggregation",
         "abstain.readers._duckdb_engine",
     ),
     *("altair", "duckdb", "pandas", "polars", "pyarrow.parquet", "sklearn.isotonic", "sklearn.linear_model"),

@@ -11,7 +11,7 @@ import pytest
 
 import abstain
 from abstain import ArgumentError, DataError
-from abstain.readers import _statements
+from abstain.readers import _row_query
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("readers", "cli", "")]
 
@@ -189,8 +189,8 @@ def test_a_check_finds_the_same(spark: Any, tmp_path: Path) -> None:
 def test_a_bin_of_one_value_is_not_an_error(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
-    monkeypatch.setattr(_statements, "HEAD", 4000)
+    monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_row_query, "HEAD", 4000)
     path = written(tied_frame(), tmp_path / "t.parquet")
     counted = abstain.evaluate(spark.read.parquet(str(path)).repartition(3), cluster="cluster")["confidence"]
     loaded = abstain.evaluate(path, engine="numpy", cluster="cluster")["confidence"]

@@ -14,7 +14,7 @@ from test_engines import BROKEN, FORMS, ROLES, counted_by, frame, written
 
 import abstain
 from abstain.cli._program import COUNTING, ROW_BY_ROW
-from abstain.readers import _statements
+from abstain.readers import _row_query
 
 if TYPE_CHECKING:
     from commands import Run
@@ -96,8 +96,8 @@ def test_a_check_of_continuous_confidences_counts_their_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bins serve metrics; how many values there are is counted for itself."""
-    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
-    monkeypatch.setattr(_statements, "HEAD", 4000)
+    monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_row_query, "HEAD", 4000)
     path = written(frame(6000, clusters=700, continuous=True), tmp_path / "t.parquet")
     found = assert_same_check(path, "duckdb", **ROLES)
     assert found.signals["c"].distinct > 4000

@@ -218,10 +218,10 @@ def test_bins_that_would_show_in_the_printed_digits_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nearly all confidences lie in one bin, so that bins say nothing about their order."""
-    from abstain.readers import _statements  # noqa: PLC0415
+    from abstain.readers import _row_query  # noqa: PLC0415
 
-    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
-    monkeypatch.setattr(_statements, "HEAD", 2500)
+    monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_row_query, "HEAD", 2500)
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"correct": rng.random(ROWS) < 0.5, "confidence": 0.75 + 1e-6 * rng.random(ROWS)})
     path = written(table, tmp_path / "t.parquet")

@@ -224,8 +224,8 @@ def test_continuous_confidences_are_compared(tmp_path: Path, monkeypatch: pytest
     systems = files({"old": table, "new": better(table).with_columns(c=pl.col("c") / 2)}, tmp_path)
     exact = compared(systems, "numpy", metrics="augrc")
     assert_same_comparison(compared(systems, "duckdb", metrics="augrc"), exact)
-    monkeypatch.setattr("abstain.readers._statements.FEW_ROWS", 1000)
-    monkeypatch.setattr("abstain.readers._statements.HEAD", 4000)
+    monkeypatch.setattr("abstain.readers._row_query.FEW_ROWS", 1000)
+    monkeypatch.setattr("abstain.readers._row_query.HEAD", 4000)
     binned = compared(systems, "duckdb", metrics="augrc")
     assert binned.differences[0].estimate.value == pytest.approx(
         exact.differences[0].estimate.value, abs=1e-3

@@ -13,7 +13,7 @@ from test_engines import assert_same, written
 
 import abstain
 from abstain import _sql
-from abstain.readers import _statements
+from abstain.readers import _row_query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,8 +113,8 @@ def test_what_is_wrong_is_said_as_ever(tmp_path: Path, wrong: float | None) -> N
 def test_the_row_of_a_wrong_confidence_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, continuous: bool
 ) -> None:
-    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
-    monkeypatch.setattr(_statements, "HEAD", 4000)
+    monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_row_query, "HEAD", 4000)
     table = frame(20_000, continuous=continuous).with_columns(a=pl.lit(value=False))
     column = table["c"].to_list()
     column[1234] = 1.5

@@ -159,8 +159,8 @@ def test_an_engine_weighs_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     tables = countables({"t": path}, engine="duckdb", weight="w", null_prediction="abstained")
     assert tables is not None
-    counting = tables["t"].count(signals=("prob",))
-    items = counting.items(np.arange(len(counting.kinds)), ("prob",))
+    aggregated = tables["t"].aggregate()
+    items = aggregated.items(np.arange(len(aggregated.row_types)), ("prob",))
     assert items.weight is not None
     assert sorted(zip(items.outcome.tolist(), items.weight.tolist(), strict=True)) == [
         (0, 1.0),

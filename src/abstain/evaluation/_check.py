@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.items import Items, OutcomeCounts
-    from abstain.readers.counting import AggregatedTable
+    from abstain.readers.aggregation import AggregatedTable
     from abstain.readers.engines import Countable
 
 
@@ -168,12 +168,12 @@ def _check_loaded(source: Any, options: Mapping[str, Any], reason: str | None) -
 def _check_aggregated(table: Countable) -> SourceCheck:
     """Check a table whose rows are counted where they are: the same findings, by queries."""
     problems = Problems()
-    counting = table.count(further=(GUIDANCE,), problems=problems)
-    items = counting.items(np.arange(len(counting.kinds)))
+    counting = table.aggregate(further=(GUIDANCE,), problems=problems)
+    items = counting.items(np.arange(len(counting.row_types)))
     assert items.counted is not None
     # Every metric is asked for by the same few confidences.
     items = replace(items, counted=replace(items.counted, view=cache(items.counted.view)))
-    columns = [name for name in counting.signals if name in counting.table.kinds]
+    columns = [name for name in counting.query.signals if name in counting.query.table.kinds]
     signals = {name: _aggregated_summary(counting, items, name) for name in columns}
     confidence = counting.columns.get("confidence")
     if confidence in signals:

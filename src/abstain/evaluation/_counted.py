@@ -7,7 +7,6 @@ The loss is computed by the same rule as for rows in memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import labels
-from abstain.confidence import signals_needed
 from abstain.errors import AbstainError, CountingError
 from abstain.groups import group_numbers, groups
 from abstain.items import GUIDANCE
@@ -23,7 +21,7 @@ from abstain.losses import item_loss
 from abstain.metrics import Columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from abstain.losses import Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
-    from abstain.readers.counting import AggregatedTable
+    from abstain.readers.aggregation import AggregatedTable
     from abstain.readers.engines import Countable
 
 
@@ -48,11 +46,6 @@ class AggregationRequest:
     by: tuple[str, ...]
     loss: Loss | None
     units: bool
-
-    def signals(self, name: str) -> tuple[str, ...]:
-        """The signals of one system's confidences, as far as they can be told from their names."""
-        asked = self.confidence.get(name) if isinstance(self.confidence, Mapping) else self.confidence
-        return (signals_needed(asked) or ()) if asked is not None else ()
 
     def codes(self, kinds: Items, *, ranked: bool, compared: bool) -> NDArray[np.intp]:
         """Return a number for each kind of row; kinds that are equal for the requested metrics share it.
@@ -90,9 +83,9 @@ def ranks_groups(metrics: Sequence[MetricSpecification], items: Items, *, compar
     return any(metric.ranked or (metric.matched is not None and coverages_differ) for metric in metrics)
 
 
-def counted_items(name: str, table: Countable, request: AggregationRequest) -> Items:
+def counted_items(table: Countable, request: AggregationRequest) -> Items:
     """Return the rows of a table as items, each with how many rows it stands for."""
-    return _items(_counting(name, table, request), request)
+    return _items(_counting(table, request), request)
 
 
 def counted_systems(
@@ -109,7 +102,7 @@ def counted_systems(
 
     sides: dict[str, AggregatedTable] = {}
     for name, table in tables.items():
-        sides[name] = _counting(name, table, request, beside=next(iter(sides.values()), None))
+        sides[name] = _counting(table, request, beside=next(iter(sides.values()), None))
     kept, matched = match_counted(sides, **matching)
     compared = {name: _items(side, request, compared=True) for name, side in kept.items()}
     every = {
@@ -124,7 +117,7 @@ def counted_systems(
 
 
 def _counting(
-    name: str, table: Countable, request: AggregationRequest, *, beside: AggregatedTable | None = None
+    table: Countable, request: AggregationRequest, *, beside: AggregatedTable | None = None
 ) -> AggregatedTable:
     refused = {
         "a loss per item needs every row": not (
@@ -136,8 +129,7 @@ def _counting(
         if asked:
             raise CountingError(table.label, what)
     guided = any(GUIDANCE in metric.needs for metric in request.metrics)
-    return table.count(
-        signals=request.signals(name) or ("confidence",),
+    return table.aggregate(
         metadata=request.by,
         further=(GUIDANCE,) if guided else (),
         units=request.units,
@@ -146,6 +138,6 @@ def _counting(
 
 
 def _items(counting: AggregatedTable, request: AggregationRequest, *, compared: bool = False) -> Items:
-    kinds = counting.kinds
-    every, ranked = (request.codes(kinds, ranked=part, compared=compared) for part in (False, True))
+    row_types = counting.row_types
+    every, ranked = (request.codes(row_types, ranked=part, compared=compared) for part in (False, True))
     return counting.items(every, view=lambda names: counting.items(ranked, names))

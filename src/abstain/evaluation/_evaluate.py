@@ -403,7 +403,7 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
         )
         if len(opened) > 1:
             return _Systems(*counted_systems(opened, aggregation, **request.match_options))
-        opened = {name: counted_items(name, table, aggregation) for name, table in opened.items()}
+        opened = {name: counted_items(table, aggregation) for name, table in opened.items()}
     if len(opened) > 1:
         return _Systems(opened, *match_items(opened, **request.match_options))
     return _Systems(opened, {name: items.judged for name, items in opened.items()}, None)

@@ -17,7 +17,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._row_names import row_name
 from abstain.errors import DataError
-from abstain.resampling import ClusterSums, Statistic, keys_descending, total_by
+from abstain.resampling import ClusterSums, Statistic, keys_ascending, keys_descending, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -265,6 +265,11 @@ class Columns(Rows):
     def ranks(self) -> tuple[Indices, Floats]:
         """The rank of every answered row, the most confident at 0; and the confidence of each rank."""
         return keys_descending(self.confidence[self.answered])
+
+    @property
+    def loss_keys(self) -> tuple[Indices, Floats]:
+        """The number of the loss of every answered row, the smallest at 0; and the loss of each number."""
+        return self.once("loss_keys", lambda: keys_ascending(self.loss[self.answered]))
 
     @cached_property
     def in_order(self) -> dict[str, Any]:

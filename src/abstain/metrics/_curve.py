@@ -40,7 +40,6 @@ from abstain.resampling import (
     WeightBatch,
     integrate_curve,
     integrate_running_sums,
-    keys_ascending,
     keys_of_pairs,
     loss_area,
     prefix_mean_sum,
@@ -84,18 +83,18 @@ class Ranking:
         return self.columns.once("by_loss", self._sum_by_loss)
 
     def _sum_by_loss(self) -> ClusterSums:
-        key, distinct = keys_ascending(self.columns.loss[self.columns.answered])
+        key, distinct = self.columns.loss_keys
         return self.sum_answers(key, len(distinct))
 
-    @cached_property
+    @property
     def losses(self) -> Floats:
         """The different losses of answered rows, smallest first."""
-        return np.unique(self.columns.loss[self.columns.answered])
+        return self.columns.loss_keys[1]
 
     @cached_property
     def by_loss_and_rank(self) -> tuple[ClusterSums, Indices, Indices]:
         """Sums by loss and rank, smallest loss first; the rank of each cell; and where each loss begins."""
-        loss, _ = keys_ascending(self.columns.loss[self.columns.answered])
+        loss, _ = self.columns.loss_keys
         key, loss_of_cell, rank_of_cell = keys_of_pairs(loss, self.columns.ranks[0])
         starts = np.flatnonzero(np.diff(loss_of_cell, prepend=-1))
         return self.sum_answers(key, len(rank_of_cell)), rank_of_cell, starts

@@ -28,8 +28,6 @@ from abstain.resampling import (
     Statistic,
     WeightBatch,
     integrate_curve,
-    keys_ascending,
-    keys_descending,
     keys_of_pairs,
 )
 
@@ -265,10 +263,10 @@ def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
     if len(thresholds) == len(rank):  # no confidence occurs twice, so there is one order
         only = _single_item_area(blocks, total, area)
         return TieSensitivity(only, only, tied_share)
-    loss = columns.loss[columns.answered]
+    loss_key, losses = columns.loss_keys
     areas = []
-    for loss_key in (keys_ascending(loss)[0], keys_descending(loss)[0]):  # the order within tied blocks
-        split_rank, rank_of_key, _ = keys_of_pairs(rank, loss_key)
+    for key in (loss_key, len(losses) - 1 - loss_key):  # the order within tied blocks
+        split_rank, rank_of_key, _ = keys_of_pairs(rank, key)
         areas.append(_single_item_area(ranking.sum_answers(split_rank, len(rank_of_key)), total, area))
     return TieSensitivity(best=areas[0], worst=areas[1], tied_share=tied_share)
 

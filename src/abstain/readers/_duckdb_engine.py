@@ -49,8 +49,7 @@ class DuckEngine(Engine):
         """Return the columns that a statement gives."""
         return self._table.columns_of(statement)
 
-    def keep(self, name: str, statement: str, *, number: bool = False) -> None:
-        """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
+    def _keep(self, name: str, statement: str, *, number: bool) -> None:
         self._table.create(self._own(name), statement)
         (self._numbered.add if number else self._numbered.discard)(name)
 
@@ -68,10 +67,6 @@ class DuckEngine(Engine):
     def matches(self, text: str, pattern: str) -> str:
         """Return what is true where a whole text fits a pattern."""
         return f"regexp_full_match({text}, {_sql.literal(pattern)})"
-
-    def present(self, number: str, low: int, high: int) -> str:
-        """Return what has a bit for every whole number from low to high, 1 where it occurs."""
-        return f"CAST(bitstring_agg(CAST({number} AS BIGINT), {low}, {high}) AS BLOB)"
 
     def from_hexadecimal(self, digits: str) -> str:
         """Return what reads hexadecimal digits as a whole number."""

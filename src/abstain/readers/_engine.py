@@ -1,11 +1,12 @@
 """What counts the rows of a table: an engine's own words, and expressions that mean the same to every engine.
 
-Which statements are made of them, and what comes back, is known elsewhere (`_statements`, `_counting`).
+`_row_query` and `aggregation` build queries from them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from abstain._units import FACTOR, GROUPS, PRIME, WHOLE_NAME
@@ -20,6 +21,8 @@ _BITS = 10
 _LARGEST_ROUNDED = 1e290
 # A whole number of so many digits is one of the engine; one of twice as many is read in two parts.
 DIGITS = 18
+# The short names of clusters, items and row numbers in queries.
+NAME_KEYS = {"cluster": "c", "item": "i", "rows": "r"}
 # What Python holds to be blank, and what it reads as a number or as nothing; see `_values`.
 _BLANK = r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -53,9 +56,26 @@ class Engine(ABC):
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
         """Return the columns that a statement gives: numbers, NaN for null, or objects, None for null."""
 
+    def keep(self, name: str, statement: str, *, number: bool = False) -> object:
+        """Keep the result of a query under a name; with `number` its rows get a column ``number``, from 0.
+
+        Return an object by which `keeps` recognises the result until another one is kept under the name.
+        """
+        self._keep(name, statement, number=number)
+        self._kept[name] = object()
+        return self._kept[name]
+
+    def keeps(self, name: str, kept: object) -> bool:
+        """Return whether the result that is kept under a name is still the same."""
+        return self._kept.get(name) is kept
+
+    @cached_property
+    def _kept(self) -> dict[str, object]:
+        return {}
+
     @abstractmethod
-    def keep(self, name: str, statement: str, *, number: bool = False) -> None:
-        """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
+    def _keep(self, name: str, statement: str, *, number: bool) -> None:
+        """Keep the result of a query."""
 
     @abstractmethod
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -68,13 +88,6 @@ class Engine(ABC):
     @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
         """Return what is true where a whole text fits a pattern."""
-
-    def present(self, number: str, low: int, high: int) -> str | None:  # noqa: ARG002
-        """Return what has a bit for every whole number from low to high, 1 where it occurs, after zeros to fill a byte.
-
-        None where the engine has no words for it.
-        """
-        return None
 
     @abstractmethod
     def from_hexadecimal(self, digits: str) -> str:

@@ -144,8 +144,7 @@ class SparkEngine(Engine):
         found = self._run(lambda: self._session.sql(statement).toArrow())
         return {name: _plain(found.column(name)) for name in found.column_names}
 
-    def keep(self, name: str, statement: str, *, number: bool = False) -> None:
-        """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
+    def _keep(self, name: str, statement: str, *, number: bool) -> None:
         if not number:
             self._view(name, self._run(lambda: self._session.sql(statement).persist()))
             return

@@ -189,7 +189,7 @@ def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: boo
     if not report_decimal_commas(values, name, problems):
         problems.report_rows(wrong, f"the column {name!r} must hold numbers, got something else")
     if not gaps:
-        _complete(np.isnan(numbers) & ~wrong, name, problems)
+        report_missing(np.isnan(numbers) & ~wrong, name, problems)
     return numbers
 
 
@@ -276,7 +276,7 @@ def as_labels(values: NDArray[Any]) -> NDArray[Any]:
 def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any]:
     """Return a column of names, as of clusters, items or groups: whole numbers where all of them are, else text."""
     nothing = blank(values)
-    _complete(nothing, name, problems)
+    report_missing(nothing, name, problems)
     if values.dtype.kind in "iu":
         return values
     if values.dtype.kind == "f":
@@ -307,7 +307,7 @@ def as_lists(values: NDArray[Any], name: str, problems: Problems, *, needed: Mas
 
     Nothing in a row is the empty list, but for rows that are `needed` to say something.
     """
-    _complete(blank(values) & needed, name, problems)
+    report_missing(blank(values) & needed, name, problems)
     lists = []
     for row, value in enumerate(values.tolist()):
         parts = _parts(value, name, row, problems)
@@ -334,7 +334,8 @@ def blank(values: NDArray[Any]) -> Mask:
     )
 
 
-def _complete(nothing: Mask, name: str, problems: Problems) -> None:
+def report_missing(nothing: Mask, name: str, problems: Problems) -> None:
+    """Report the rows of a mask: they need a value and have none."""
     problems.report_rows(nothing, f"the column {name!r} is empty or nan", way_out="every row needs a value")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abstain.readers._formats import Format
     from abstain.readers._tables import QueriedTable
     from abstain.readers._values import Problems
-    from abstain.readers.counting import AggregatedTable
+    from abstain.readers.aggregation import AggregatedTable
 
     Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
     Opening = Callable[[AggregatedTable | None], Opened]
@@ -62,38 +62,35 @@ class Countable:
     _open: Opening
     _arguments: ReadArguments
 
-    def count(
+    def aggregate(
         self,
         *,
-        signals: Sequence[str] = (),
         metadata: Sequence[str] = (),
         further: Sequence[str] = (),
         units: bool = True,
         beside: AggregatedTable | None = None,
         problems: Problems | None = None,
     ) -> AggregatedTable:
-        """Return the counting of the table.
+        """Return the aggregated table.
 
         Args:
-            signals: the signals that will be asked for together.
-            metadata: the columns that rows must be told apart by.
-            further: the same, of those that there are.
-            units: False where clusters are only counted.
-            beside: the counting of another table, to be asked together with this one.
-            problems: where to say what is wrong with rows; the first of it is raised when left out.
+            metadata: the columns that distinguish rows.
+            further: the same, but only those that the table has.
+            units: False if clusters are only counted.
+            beside: another table that is queried together with this one.
+            problems: collects what is wrong with rows; by default the first problem is raised.
         """
-        from abstain.readers.counting import AggregatedTable  # noqa: PLC0415
+        from abstain.readers.aggregation import aggregate  # noqa: PLC0415
 
         needing_rows = _needing_rows(self._arguments)
         if needing_rows is not None:
             raise CountingError(self.label, f"{needing_rows} needs every row")
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
-        return AggregatedTable.of(
+        return aggregate(
             table,
             engine,
-            replace(self._arguments, signals=tuple(signals), metadata=kept, problems=problems),
-            named=self._arguments.signals,
+            replace(self._arguments, metadata=kept, problems=problems),
             units=units,
             origin={**origin, "engine": self.engine},
             asked=self.asked,
@@ -277,10 +274,11 @@ def _duckdb_files(
     return table, DuckEngine(table), table_origin(table, form)
 
 
-def _duckdb_table(counting: AggregatedTable | None) -> DuckTable | None:
+def _duckdb_table(aggregated: AggregatedTable | None) -> DuckTable | None:
     from abstain.readers._duckdb_tables import DuckTable  # noqa: PLC0415
 
-    return counting.table if counting is not None and isinstance(counting.table, DuckTable) else None
+    table = None if aggregated is None else aggregated.query.table
+    return table if isinstance(table, DuckTable) else None
 
 
 def _join_database(table: DuckTable, beside: AggregatedTable | None) -> None:
@@ -293,8 +291,8 @@ def _spark_frame(frame: Any, beside: AggregatedTable | None) -> Opened:
     from abstain.readers._spark_engine import SparkEngine, SparkTable  # noqa: PLC0415
 
     table = SparkTable(frame)
-    if beside is not None and isinstance(beside.table, SparkTable):
-        table.check_session(beside.table)
+    if beside is not None and isinstance(beside.query.table, SparkTable):
+        table.check_session(beside.query.table)
     return table, SparkEngine(table), {"format": "frame"}
 
 

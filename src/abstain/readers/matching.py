@@ -8,7 +8,7 @@ counted as they are; else their rows are joined to the names that match.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +30,16 @@ from abstain.matching import (
     twice,
     unequal_rows,
 )
-from abstain.readers._statements import NAME_KEYS, Kept, Name
+from abstain.readers._engine import NAME_KEYS
+from abstain.readers._row_checks import check_all_named, check_unique, select_repeated
+from abstain.readers._row_query import Name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from abstain.readers.counting import AggregatedTable
+    from abstain.readers.aggregation import AggregatedTable
 
     Counts = NDArray[np.int64]
 
@@ -56,7 +58,7 @@ def match_counted(
         truth_may_differ: go on where the systems disagree about the truth of an item; an error otherwise.
     """
     for name, side in sides.items():
-        if not (side.kinds.outcome <= Outcome.ABSTAINED).any():
+        if not (side.row_types.outcome <= Outcome.ABSTAINED).any():
             raise DataError(nothing_judged(name))
     if by == ROWS and not all(side.engine.in_order for side in sides.values()):
         engine = next(iter(sides.values())).engine.name
@@ -65,16 +67,14 @@ def match_counted(
             f"{engine} has no order of rows to match them by",
             way_out="name the items (item=, --item), or ",
         )
-    known = known_by({name: side.kinds.unnamed for name, side in sides.items()}, by)
+    known = known_by({name: side.row_types.unnamed for name, side in sides.items()}, by)
     work = _Match(sides, known)
     matching = work.matching(intersection_only=intersection_only)
     check_truths(matching, may_differ=truth_may_differ)
     if work.all_kept and "cluster" in known:
         return dict(sides), matching
-    kept = Kept(work.kept_names, next(iter(sides.values())).engine, known, work.cluster.whole)
-    return {
-        name: replace(side, engine=side.engine.again(), kept=kept, whole=side) for name, side in sides.items()
-    }, matching
+    names, clusters = work.kept_names, work.cluster
+    return {name: side.restrict(names, known, clusters) for name, side in sides.items()}, matching
 
 
 @dataclass(eq=False)
@@ -102,21 +102,21 @@ class _Match:
     def cluster(self) -> Name:
         """What the clusters of all tables are known by: where nobody names any, every item is one by its own name."""
         if self._whose_clusters is not None:
-            return list(self.sides.values())[self._whose_clusters].name("cluster")
-        return Name(True) if self.by == (ROWS,) else self._first.name("item")
+            return list(self.sides.values())[self._whose_clusters].query.name("cluster")
+        return Name(True) if self.by == (ROWS,) else self._first.query.name("item")
 
     def _check_names(self) -> None:
         for role in (role for role in self.by if role != ROWS):
             for side in self.sides.values():
-                side.check_there(side.columns[role])
-            check_kinds({name: side.name(role).whole for name, side in self.sides.items()}, role)
+                check_all_named(side.query, role)
+            check_kinds({name: side.query.name(role).whole for name, side in self.sides.items()}, role)
 
     @cached_property
     def _truths(self) -> list[tuple[NDArray[Any], NDArray[np.intp]]]:
         """By table, the truths that occur, and which of them each kind of row has."""
         found = []
         for side in self.sides.values():
-            truth = labels.column(side.kinds.truth, "truth")
+            truth = labels.column(side.row_types.truth, "truth")
             _, first, index = np.unique(
                 [repr(value) for value in truth.tolist()], return_index=True, return_inverse=True
             )
@@ -125,20 +125,15 @@ class _Match:
 
     def _rows(self, place: int, side: AggregatedTable) -> str:
         """Select the rows of one table: their names, whether they are judged, and their truth."""
-        judged = side.kinds.outcome <= Outcome.ABSTAINED
-        given: dict[str, NDArray[Any]] = {
-            "number": np.arange(len(judged)),
-            "j": judged.astype(np.int8),
-            "t": self._truths[place][1],
-        }
-        side.engine.give("sides", given)
+        judged = (side.row_types.outcome <= Outcome.ABSTAINED).astype(np.int8)
+        side.give_by_type("sides", j=judged, t=self._truths[place][1])
         keys = [*self._keys]
         if place == self._whose_clusters and "c" not in keys:
             keys.append("c")
         parts = [f"b.{key} AS {key}" for key in keys]
         if self._whose_clusters is not None and "c" not in keys:
             parts.append("NULL AS c")
-        rows = side.with_kinds(side.by_name(self.by), "sides")
+        rows = side.join_types(side.query.select_named(self.by), "sides")
         return f"SELECT {', '.join(sorted(parts))}, sides.j AS j, sides.t AS t, {place} AS side FROM {rows}"
 
     @cached_property
@@ -206,7 +201,7 @@ class _Match:
             raise DataError(items_differ(total, common, missing, self._first_missing(missing)))
         both = shared & np.logical_and.reduce([own == 1 for own in judged.values()])
         if not both.any():
-            raise DataError(nothing_shared(common, self._first.kinds.cluster_noun))
+            raise DataError(nothing_shared(common, self._first.row_types.cluster_noun))
         truths = [
             truth[np.where(shared, own, 0)]
             for (truth, _), own in zip(self._truths, self._each("t").values(), strict=True)
@@ -258,14 +253,12 @@ class _Match:
             if not (held > 1).any():
                 continue
             if "item" in self.by and ("cluster" in self.by) == ("cluster" in side.columns):
-                side.check_unique(self.by)
+                check_unique(side.query, self.by)
             if side.engine.in_order:
-                chosen = f"{side.standing_again(self.by)} ORDER BY r LIMIT 1"
+                chosen = f"{select_repeated(side.query, self.by)} ORDER BY r LIMIT 1"
             else:
-                rows = (
-                    f"SELECT {keys} FROM ({side.by_name(self.by)}) AS b GROUP BY {keys} HAVING count(*) > 1"
-                )
-                chosen = f"{rows} ORDER BY {keys} LIMIT 1"
+                rows = f"SELECT {keys} FROM ({side.query.select_named(self.by)}) AS b"
+                chosen = f"{rows} GROUP BY {keys} HAVING count(*) > 1 ORDER BY {keys} LIMIT 1"
             raise DataError(twice(name, self._place(side, chosen, occurrence=1), self.by))
 
     def _first_missing(self, missing: Mapping[str, int]) -> str:
@@ -283,12 +276,12 @@ class _Match:
         numbered = side.engine.in_order
         parts = [f"b.{NAME_KEYS[role]} AS {NAME_KEYS[role]}" for role in named]
         same = " AND ".join(f"b.{key} = chosen.{key}" for key in self._keys)
-        rows = side.by_name((*self.by, *named), numbers=numbered)
+        rows = side.query.select_named((*self.by, *named), numbers=numbered)
         found = side.engine.fetch(
             f"SELECT {', '.join([*parts, *['b.r AS r'] * numbered])} FROM ({rows}) AS b JOIN ({chosen}) AS chosen "
             f"ON {same} ORDER BY {'r' if numbered else '1'} LIMIT 2"
         )
-        return side.kinds.place_of(
+        return side.row_types.place_of(
             {role: found[NAME_KEYS[role]][occurrence] for role in named},
             int(found["r"][occurrence]) if numbered else None,
         )

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from abstain.readers.counting import AggregatedTable
+    from abstain.readers.aggregation import AggregatedTable
 
 __all__ = ["ColumnProfile", "cluster_sizes", "column_profile"]
 
@@ -31,10 +31,10 @@ class ColumnProfile(NamedTuple):
     high: float
 
 
-def column_profile(counting: AggregatedTable, name: str) -> ColumnProfile:
+def column_profile(table: AggregatedTable, name: str) -> ColumnProfile:
     """Return what a column of numbers holds among the answered rows."""
-    engine = counting.engine
-    values = f"SELECT v, count(*) AS n FROM ({counting.answered_values(name)}) AS answered_rows GROUP BY v"
+    engine = table.engine
+    values = f"SELECT v, count(*) AS n FROM ({table.select_answered(name)}) AS answered_rows GROUP BY v"
     known = "v IS NOT NULL AND NOT isnan(v)"
     tied = f"CASE WHEN {known} AND n > 1 THEN n ELSE 0 END"
     found = engine.fetch(
@@ -49,13 +49,13 @@ def column_profile(counting: AggregatedTable, name: str) -> ColumnProfile:
     return ColumnProfile(several, tied_rows, stated, total - stated, low, high)
 
 
-def cluster_sizes(counting: AggregatedTable) -> tuple[int, int, float, int]:
+def cluster_sizes(table: AggregatedTable) -> tuple[int, int, float, int]:
     """Return how many clusters there are, and how many rows the smallest, the median and the largest of them have."""
-    engine = counting.engine
-    if "cluster" not in counting.columns:
+    engine = table.engine
+    if "cluster" not in table.columns:
         rows = int(engine.fetch(f"SELECT count(*) AS n FROM {engine.source()}")["n"][0])
         return rows, 1, 1.0, 1
-    sizes = f"SELECT count(*) AS n FROM ({counting.by_name(('cluster',))}) AS b GROUP BY c"
+    sizes = f"SELECT count(*) AS n FROM ({table.query.select_named(('cluster',))}) AS b GROUP BY c"
     found = engine.fetch(
         f"SELECT count(*) AS several, min(n) AS low, median(n) AS middle, max(n) AS high FROM ({sizes}) AS sizes"
     )

@@ -1,0 +1,101 @@
+"""Row types: the rows of a table by all columns except confidence and cluster, as items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain.errors import CountingError, DataError
+from abstain.readers._columns import TableRows, items_from_rows
+from abstain.readers._fields import column_provenance, scale_and_noun, unnamed_fields
+from abstain.readers._row_checks import first_rows, problems_of
+from abstain.readers._row_query import OTHER_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from abstain._types import Mask
+    from abstain.items import Items
+    from abstain.readers._engine import Engine
+    from abstain.readers._row_query import RowQuery
+
+    Fetched = Mapping[str, NDArray[Any]]
+
+# More row types would be a table as large as its source.
+_MOST_TYPES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class RowTypes:
+    """The row types of a table.
+
+    Attributes:
+        engine: the engine that keeps them, as ``row_types``.
+        numbers: their numbers there.
+        counts: how many rows each has.
+        items: one item for each, with the weight of its rows.
+    """
+
+    engine: Engine
+    numbers: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    items: Items
+
+
+def group_row_types(query: RowQuery, *, weighted: bool) -> Fetched:
+    """Keep the row types in the engine. Return their columns by short name, rows ``n`` and weight ``total``."""
+    engine, keys = query.engine, ", ".join(query.type_keys.values())
+    counts = f"count(*) AS n, {total_weight(weighted)} AS total"
+    engine.keep(
+        "row_types", f"SELECT {keys}, {counts} FROM ({query.select()}) AS b GROUP BY {keys}", number=True
+    )
+    count = query.number(engine.known("row_types"))
+    if count > _MOST_TYPES:
+        raise CountingError(
+            query.table.label,
+            f"{count:,} different pairs of truth and prediction, with the columns of groups, are too many to be "
+            "counted",
+            way_out="round them, or ",
+        )
+    if not count:
+        raise DataError(f"{query.table.label}: the table has no rows")
+    return engine.fetch(f"SELECT * FROM {engine.known('row_types')} ORDER BY number")
+
+
+def total_weight(weighted: bool) -> str:
+    return "sum(b.w)" if weighted else "CAST(count(*) AS DOUBLE)"
+
+
+def items_of_row_types(query: RowQuery, fetched: Fetched, origin: Mapping[str, Any]) -> Items:
+    """Return one item for each row type, as `_columns` makes items of rows."""
+    table, arguments, engine = query.table, query.arguments, query.engine
+
+    def rows_of_types(wrong: Mask) -> NDArray[np.intp]:
+        engine.give("wrong", {"number": np.flatnonzero(wrong)})
+        rows = query.join_types(query.select(numbers=True), engine.known("row_types"))
+        return first_rows(
+            query,
+            f"SELECT b.r AS r FROM {rows} JOIN {engine.known('wrong')} ON row_types.number = wrong.number",
+        )
+
+    problems = problems_of(query, fetched["n"].astype(np.int64), rows_of_types)
+    values = {name: fetched[key] for name, key in query.type_keys.items()}
+    columns = {name: column for name, column in query.columns.items() if name not in OTHER_FIELDS}
+    fields = {name: values[column] for name, column in columns.items()}
+    metadata = {name: values[name] for name in arguments.metadata or ()}
+    items = items_from_rows(
+        TableRows(table, columns, fields, problems),
+        replace(arguments, signals=(), metadata=tuple(metadata), positive=None),
+        metadata,
+    )
+    items = replace(
+        items,
+        weight=fetched["total"].astype(np.float64),
+        unnamed=unnamed_fields(query.columns, arguments),
+        **scale_and_noun(table, query.columns, arguments),
+    )
+    return items.with_provenance(**column_provenance(table, query.columns, arguments), **origin)

@@ -1,0 +1,511 @@
+"""Tables that an engine aggregates: equal rows become one item with a weight.
+
+No metric depends on the position of a row. So an engine groups the rows by everything that metrics look at, and only
+the groups are fetched: as many as there are different rows. This takes three steps:
+
+1. **Row types**: the rows by all columns except confidence and cluster: labels, outcome, columns of groups. There are
+   few, and `_columns` decides what they mean, as for every other table.
+2. **Codes**: the caller gives the same number to row types that are equal for the requested metrics, such as all with
+   the same loss.
+3. **Cells**: the rows by unit, code and confidence. A unit is a cluster, or a group of clusters if there are more than
+   are left out one by one (see `abstain._units`).
+
+Confidences with few values are used as they are. Continuous ones are rounded to ten leading bits, of the confidence or
+of its difference to 1, by floating-point operations that give the same result in every engine. The rounded values are
+bins in the order of the confidence, and each bin is represented by its mean. A bin whose lowest and highest confidence
+are equal holds one value, so that nothing is lost.
+
+`_row_query` selects rows, `_row_checks` finds those that are wrong, `_cluster_members` counts clusters, and `_engine`
+has the words in which engines differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain._export import ABSENT_SUFFIX
+from abstain._row_names import rows_named_by
+from abstain._units import GROUPS, MOST_SINGLE, group_of
+from abstain.errors import CountingError, at
+from abstain.groups import group_numbers, groups
+from abstain.items import Aggregation, FirstRow, Items, Outcome, Signal, identifiers, numbered
+from abstain.readers import _values
+from abstain.readers._cluster_members import count_members
+from abstain.readers._columns import BEYOND_SCALES, TableRows, in_percent, unread_columns
+from abstain.readers._engine import DIGITS, NAME_KEYS, rounded
+from abstain.readers._fields import assign_columns, system_column
+from abstain.readers._row_checks import (
+    check_all_named,
+    check_numbers,
+    check_rows,
+    count_weights,
+    first_rows,
+    problems_of,
+    report_weights,
+)
+from abstain.readers._row_query import Name, RowQuery
+from abstain.readers._row_types import RowTypes, group_row_types, items_of_row_types, total_weight
+from abstain.readers._values import Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain._types import Floats, Indices, Mask
+    from abstain.readers._engine import Engine
+    from abstain.readers._read import ReadArguments
+    from abstain.readers._tables import QueriedTable
+
+    Fetched = Mapping[str, NDArray[Any]]
+
+__all__ = ["AggregatedTable", "aggregate"]
+
+# Intervals and sets are evaluated row by row.
+_LOADED_ONLY = ("low", "high", "set")
+# More cells would be a table as large as its source.
+_MOST_CELLS = 1 << 24
+
+
+def aggregate(
+    table: QueriedTable,
+    engine: Engine,
+    arguments: ReadArguments,
+    *,
+    units: bool = True,
+    origin: Mapping[str, Any] | None = None,
+    asked: bool = True,
+) -> AggregatedTable:
+    """Return a table whose rows are grouped by row type.
+
+    Args:
+        table: the table.
+        engine: the engine of the table.
+        arguments: the arguments of the reader; `metadata` are the columns of groups.
+        units: False if no clusters are left out, so that they are only counted.
+        origin: the provenance of the table.
+        asked: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
+    """
+    columns = assign_columns(table, arguments)
+    if any(field in columns for field in _LOADED_ONLY):
+        raise CountingError(table.label, "intervals and sets are judged row by row")
+    table.check_columns([*(arguments.signals or ()), *(arguments.metadata or ()), *(arguments.percent or ())])
+    table.prepare([name for name, kind in table.kinds.items() if kind not in ("list", "other")])
+    query = RowQuery(table, engine, columns, arguments, arguments.problems or Problems(collect=False))
+    _check_one_system(query)
+    wrong, positive = count_weights(query) if "weight" in columns else (0, 0)
+    weighted = positive > 0 and not wrong
+    fetched = group_row_types(query, weighted=weighted)
+    with rows_named_by(table.paths):
+        items = items_of_row_types(query, fetched, origin or {})
+        check_rows(query)
+        if "weight" in columns and not weighted:
+            report_weights(query, wrong)
+    with at(table.label):
+        items = items.with_positive(arguments.positive)
+    types = RowTypes(engine, np.arange(len(items)), fetched["n"].astype(np.int64), items)
+    aggregated = AggregatedTable(query, engine, types, weighted, units, asked)
+    return replace(aggregated, percent=_find_percent(aggregated))
+
+
+def _check_one_system(query: RowQuery) -> None:
+    column = system_column(query.table, query.arguments, query.columns)
+    if column is None:
+        return
+    names = f"count(DISTINCT {query.table.column(column, 'text').expression})"
+    if query.number(query.engine.source(), names) > 1:
+        raise CountingError(
+            query.table.label,
+            f"the column {column!r} tells several systems apart, and rows are counted for one",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AggregatedTable:
+    """A table whose rows an engine groups; `aggregate` makes one.
+
+    Attributes:
+        query: how to select its rows.
+        engine: keeps the tables that belong to this object.
+        types: its row types.
+        weighted: True if rows have weights.
+        units: False if no clusters are left out, so that they are only counted.
+        asked: True if the caller named the engine.
+        percent: the signals that are percent.
+        matched_clusters: the form of cluster names if only some rows count; the engine keeps those as ``matched``.
+    """
+
+    query: RowQuery
+    engine: Engine
+    types: RowTypes
+    weighted: bool
+    units: bool
+    asked: bool
+    percent: tuple[str, ...] = ()
+    matched_clusters: Name | None = None
+
+    @property
+    def row_types(self) -> Items:
+        """One item for each row type, with the weight of its rows."""
+        return self.types.items
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The column of each field."""
+        return self.query.columns
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The plain columns that are not used."""
+        query = self.query
+        used = {*query.columns.values(), *query.signals, *(query.arguments.metadata or ())}
+        return unread_columns(query.table, used)
+
+    def restrict(self, names: str, fields: Sequence[str], clusters: Name) -> AggregatedTable:
+        """Return the same table with only the rows whose names occur in a source of names and clusters ``c``."""
+        engine = self.engine.again()
+        rows = self.query.select_named(fields, numbers=engine.in_order)
+        keys = [*self.query.type_keys.values(), *self.query.signal_keys.values()]
+        keys += ["w"] * ("weight" in self.columns) + ["r"] * engine.in_order
+        same = " AND ".join(f"b.{NAME_KEYS[name]} = names.{NAME_KEYS[name]}" for name in fields)
+        listed = ", ".join(f"b.{key} AS {key}" for key in keys)
+        engine.keep("matched", f"SELECT {listed}, names.c AS c FROM ({rows}) AS b JOIN {names} ON {same}")
+        matched = replace(self, engine=engine, matched_clusters=clusters)
+        engine.give("numbers", {"number": self.types.numbers})
+        found = engine.fetch(
+            f"SELECT numbers.number AS number, count(*) AS n, {total_weight(self.weighted)} AS total "
+            f"FROM {matched.join_types(matched.select(), 'numbers')} GROUP BY 1 ORDER BY 1"
+        )
+        numbers = found["number"].astype(np.intp)
+        items = replace(self.row_types.take(numbers), weight=found["total"].astype(np.float64))
+        types = replace(self.types, numbers=numbers, counts=found["n"].astype(np.int64), items=items)
+        return replace(matched, types=types)
+
+    # Selecting rows.
+
+    def select(self, *, numbers: bool | None = None) -> str:
+        """Select every row that counts, by default with its number only if that stands for its cluster."""
+        if self.matched_clusters is not None:
+            return f"SELECT * FROM {self.engine.known('matched')}"
+        return self.query.select(numbers=not self.has_clusters and self.units if numbers is None else numbers)
+
+    def join_types(self, rows: str, given: str) -> str:
+        """Join rows, as ``b``, to their types, and those to a table of numbers that was given to the engine."""
+        typed = self.query.join_types(rows, self.types.engine.known("row_types"))
+        return f"{typed} JOIN {self.engine.known(given)} ON row_types.number = {given}.number"
+
+    def give_by_type(self, name: str, chosen: Mask | None = None, **columns: NDArray[Any]) -> None:
+        """Give columns with one number for each row type, or each chosen one, to the engine."""
+        rows = np.ones(len(self.row_types), np.bool_) if chosen is None else chosen
+        given = {"number": self.types.numbers, **columns}
+        self.engine.give(name, {key: values[rows] for key, values in given.items()})
+
+    def select_answered(self, name: str) -> str:
+        """Select the numbers ``v`` in a column of a signal, of answered rows only."""
+        self.give_by_type("answers", self.row_types.outcome == Outcome.ANSWERED)
+        number = self.query.as_number(
+            f"b.{self.query.signal_keys[name]}", self.query.table.column(name, "value").kind
+        )
+        return f"SELECT {number} AS v FROM {self.join_types(self.select(), 'answers')}"
+
+    # Cells: rows by unit, code and confidence.
+
+    def items(
+        self,
+        code: Indices,
+        signals: Sequence[str] = (),
+        *,
+        view: Callable[[tuple[str, ...]], Items] | None = None,
+    ) -> Items:
+        """Return one item for each combination of unit, code and confidence.
+
+        Args:
+            code: a number for each of `row_types`; equal ones are not distinguished.
+            signals: the confidences that distinguish rows, if these are answered.
+            view: returns items with other signals; by default those of the same code.
+        """
+        names = self.query.signal_columns(signals)
+        for name in names:
+            if not name.endswith(ABSENT_SUFFIX):
+                check_numbers(self.query, name)
+        cells, first = self._group_cells(code, names)
+        first_type = np.unique(code, return_index=True)[1].astype(np.intp)
+        items = self._bare_types.take(first_type[cells["code"].astype(np.intp)])
+        problems = problems_of(
+            self.query,
+            cells["n"].astype(np.int64, copy=False),
+            lambda wrong: first_rows(self.query, self._select_rows_of_cells(cells["number"][wrong], names)),
+        )
+        with rows_named_by(self.query.table.paths):
+            cluster, members, clusters = self._clusters(cells, items, problems)
+            values = self._signals(names, cells, items, problems)
+        in_order = self.engine.in_order
+        return replace(
+            items,
+            weight=cells["total"].astype(np.float64, copy=False),
+            cluster=cluster,
+            item=cells["number"].astype(np.int32) if in_order else np.broadcast_to(np.int8(0), len(items)),
+            signals={**self.unread_signals(len(items)), **values},
+            counted=Aggregation(
+                engine=self.engine.name,
+                kinds=self.row_types,
+                clusters=clusters,
+                members=members,
+                view=view or (lambda names: self.items(code, names)),
+                first=first,
+                having=self._members_of_groups,
+                asked=self.asked,
+                by_chance=self.units and not self.has_clusters and not in_order,
+            ),
+        ).with_provenance(**({"percent": self.percent} if self.percent else {}))
+
+    @property
+    def _bare_types(self) -> Items:
+        """The row types without names and weights: cells have their own."""
+        nothing = np.broadcast_to(np.int8(0), len(self.row_types))
+        return replace(self.row_types, cluster=nothing, item=nothing, weight=None)
+
+    def unread_signals(self, rows: int) -> dict[str, Signal]:
+        """The names of all signals; their values are fetched only for the signals of a view."""
+        nothing = np.broadcast_to(np.nan, rows)
+        return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.query.signals}
+
+    def _group_cells(
+        self, code: Indices, names: Sequence[str]
+    ) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], FirstRow | None]]:
+        """Return the cells, and a function that finds the first row of some of them by their numbers."""
+        answered = (self.row_types.outcome == Outcome.ANSWERED).astype(np.int8)
+        self.give_by_type("codes", code=code.astype(np.int32), answered=answered)
+        rows = self._select_coded(self.select(), names, ["b.w AS w"] * self.weighted)
+        keys = self._cell_keys(names)
+        parts = [f"{value} AS {key}" for key, value in keys.items()]
+        parts += ["count(*) AS n", f"{total_weight(self.weighted)} AS total"]
+        parts += [
+            f"sum(b.{key}) AS sum_{key}, min(b.{key}) AS low_{key}, max(b.{key}) AS high_{key}"
+            for key in (self.query.signal_keys[name] for name in names if self.query.is_continuous(name))
+        ]
+        places = ", ".join(str(number + 1) for number in range(len(keys)))
+        statement = f"SELECT {', '.join(parts)} FROM ({rows}) AS b GROUP BY {places}"
+        kept = self.engine.keep("cells", statement, number=self.engine.in_order)
+        count = self.query.number(self.engine.known("cells"))
+        if count > _MOST_CELLS:
+            raise CountingError(
+                self.query.table.label,
+                f"{count:,} different rows are too many to be counted",
+                way_out="ask for one confidence at a time, or ",
+            )
+        cells = self.engine.fetch(f"SELECT * FROM {self.engine.known('cells')}")
+
+        def first_row(numbers: NDArray[Any]) -> FirstRow | None:
+            if not self.engine.in_order or not self.engine.keeps("cells", kept):
+                return None
+            found = f"({self._select_rows_of_cells(numbers, names)}) AS found"
+            row = self.engine.fetch(f"SELECT r, number FROM {found} ORDER BY r LIMIT 1")
+            number = int(row["r"][0])
+            count = int(cells["n"][np.isin(cells["number"], numbers)].sum())
+            return FirstRow(number, int(row["number"][0]), self._names_of_row(number), count)
+
+        return cells, first_row
+
+    def _cell_keys(self, names: Sequence[str]) -> dict[str, str]:
+        """The short names of what distinguishes cells, and how to select each from coded rows."""
+        keys = {"u": "b.u", "code": "b.code"}
+        for name in names:
+            value = f"b.{self.query.signal_keys[name]}"
+            keys[self.query.signal_keys[name]] = rounded(value) if self.query.is_continuous(name) else value
+        return keys
+
+    def _select_coded(self, rows: str, names: Sequence[str], further: Sequence[str]) -> str:
+        """Select rows with unit, code and signals, these only of answered rows."""
+        parts = [f"{self._unit} AS u", "codes.code AS code", *further]
+        for name in names:
+            key = self.query.signal_keys[name]
+            value = f"b.{key}" if self._all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
+            if self.query.is_continuous(name):
+                value = self.query.as_number(value, self.query.table.column(name, "value").kind)
+            parts.append(f"{value} AS {key}")
+        return f"SELECT {', '.join(parts)} FROM {self.join_types(rows, 'codes')}"
+
+    def _select_rows_of_cells(self, numbers: NDArray[Any], names: Sequence[str]) -> str:
+        """Select the rows ``r`` of some cells, with the number of each row's cell."""
+        self.engine.give("wrong", {"number": numbers})
+        keys = self._cell_keys(names)
+        coded = self._select_coded(self.select(numbers=True), names, ["b.r AS r"])
+        parts = ", ".join(f"{value} AS {key}" for key, value in keys.items())
+        same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM cells.{key}" for key in keys)
+        return (
+            f"SELECT b.r AS r, cells.number AS number FROM (SELECT {parts}, b.r AS r FROM ({coded}) AS b) AS b "
+            f"JOIN {self.engine.known('cells')} ON {same} "
+            f"JOIN {self.engine.known('wrong')} ON cells.number = wrong.number"
+        )
+
+    def _names_of_row(self, row: int) -> dict[str, object]:
+        """Return the names of a row's cluster and item, as far as the table has them."""
+        fields = [name for name in ("cluster", "item") if name in self.columns]
+        if not fields:
+            return {}
+        keys = ", ".join(NAME_KEYS[name] for name in fields)
+        rows = self.query.select_named(fields, numbers=True)
+        found = self.engine.fetch(f"SELECT {keys} FROM ({rows}) AS b WHERE r = {row}")
+        return {name: found[NAME_KEYS[name]][0] for name in fields}
+
+    @cached_property
+    def _all_answered(self) -> bool:
+        return bool((self.row_types.outcome == Outcome.ANSWERED).all())
+
+    # Clusters and units.
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether rows have a cluster; otherwise every row is one."""
+        return "cluster" in self.columns or self.matched_clusters is not None
+
+    @cached_property
+    def cluster_name(self) -> Name:
+        """The form of the names of clusters."""
+        if self.matched_clusters is not None:
+            return Name(self.matched_clusters.whole)
+        return self.query.name("cluster") if self.has_clusters else Name(True)
+
+    @cached_property
+    def _unit(self) -> str:
+        """How to select the unit of a row: nothing, its cluster, or a group of clusters if there are many."""
+        if not self.units:
+            return "0"
+        return "b.c" if self._has_few_clusters else self.cluster_name.group("b.c", self.engine)
+
+    @cached_property
+    def _has_few_clusters(self) -> bool:
+        """Whether cells are distinguished by cluster, of which there may be more than the first rows show."""
+        evaluated = self.row_types.outcome <= Outcome.ABSTAINED
+        if not self.has_clusters:
+            return int(self.types.counts[evaluated].sum()) <= MOST_SINGLE
+        in_head = self.query.distinct_in_head(f"({self.select()}) AS b", "c")
+        return in_head <= MOST_SINGLE or self._members.sum() <= MOST_SINGLE
+
+    @cached_property
+    def _members(self) -> Floats:
+        """The number of clusters with an evaluated row in each group of clusters."""
+        return count_members(self)[0]
+
+    def _members_of_groups(self, by: tuple[str, ...]) -> dict[str, Floats]:
+        """Return the same by the label of each group of items."""
+        found = groups(self.row_types, by)
+        members = count_members(self, group_numbers(found))
+        return {group.label: members[number] for number, group in enumerate(found) if number < len(members)}
+
+    def _clusters(
+        self, cells: Fetched, items: Items, problems: Problems
+    ) -> tuple[NDArray[Any], Floats | None, int]:
+        """Return the unit of each cell, the number of evaluated clusters in each unit, and the number of clusters."""
+        if self._unit == "b.c":
+            return self._single_clusters(cells["u"], items, problems)
+        group = self._checked_groups(cells["u"], problems)
+        evaluated = items.outcome <= Outcome.ABSTAINED
+        if not self.has_clusters:
+            rows = cells["n"].astype(np.float64)
+            members = np.bincount(group[evaluated], weights=rows[evaluated], minlength=GROUPS)
+            return group, members.astype(np.float64), int(rows.sum())
+        if not self.units and self.matched_clusters is None:
+            check_all_named(self.query, "cluster")
+        if (self.row_types.outcome <= Outcome.ABSTAINED).all():
+            return group, self._members, int(self._members.sum())
+        return group, self._members, self.query.number(f"({self.select()}) AS b", "count(DISTINCT c)")
+
+    def _single_clusters(
+        self, unit: NDArray[Any], items: Items, problems: Problems
+    ) -> tuple[NDArray[Any], Floats | None, int]:
+        names = identifiers(
+            _values.as_names(unit, self.columns.get("cluster", "cluster"), problems)
+            if self.has_clusters
+            else unit
+        )
+        distinct, index = numbered(names)
+        evaluated = np.unique(index[items.outcome <= Outcome.ABSTAINED])
+        if len(evaluated) <= MOST_SINGLE:
+            return names, None, len(distinct)
+        group = group_of(distinct)
+        members = np.bincount(group[evaluated], minlength=GROUPS).astype(np.float64)
+        return group[index].astype(np.int16), members, len(distinct)
+
+    def _checked_groups(self, unit: NDArray[Any], problems: Problems) -> NDArray[np.int16]:
+        """Return the group of each cell; an error if a row has no cluster, or one whose name an engine cannot read."""
+        missing = _values.blank(unit)
+        _values.report_missing(missing, self.columns.get("cluster", "cluster"), problems)
+        group = np.where(missing, 0, unit).astype(np.int16)
+        beyond = group < 0
+        if beyond.any():
+            raise CountingError(
+                self.query.table.label,
+                f"the column {self.columns['cluster']!r} holds numbers of more than {2 * DIGITS} digits "
+                f"{problems.place(beyond)}",
+            )
+        return group
+
+    # Confidences.
+
+    def _signals(
+        self, names: Sequence[str], cells: Fetched, items: Items, problems: Problems
+    ) -> dict[str, Signal]:
+        """Return the signals of the cells."""
+        columns: dict[str, NDArray[Any]] = {}
+        binned: dict[str, Mask] = {}
+        for name in names:
+            key = self.query.signal_keys[name]
+            if self.query.is_continuous(name):
+                columns[name], binned[name] = _represent_bins(key, cells)
+            else:
+                columns[name] = _values.typed(cells[key])
+        own = [name for name in names if not name.endswith(ABSENT_SUFFIX)]
+        rows = TableRows(self.query.table, {"confidence": own[0]} if own else {}, {}, problems)
+        quiet = replace(rows, problems=Problems())  # `check_numbers` has reported text
+        signals = {name: replace(quiet.signal(name, columns), binned=binned.get(name)) for name in own}
+        confidence = self.columns.get("confidence")
+        if confidence in signals:
+            signals["confidence"] = signals[confidence]
+            rows.check_confidence(signals[confidence], items.outcome, confidence)
+        for name in signals.keys() & set(self.percent):
+            signals[name] = replace(signals[name], values=signals[name].values / 100.0)
+        return signals
+
+
+def _find_percent(table: AggregatedTable) -> tuple[str, ...]:
+    """Return the signals that are percent, by the values of all answered rows."""
+    query, confidence = table.query, table.columns.get("confidence")
+    signals = table.unread_signals(3)
+    if confidence in signals and query.arguments.percent is None:
+        number = query.as_number(*query.table.column(confidence, "value"))
+        largest = query.engine.fetch(f"SELECT max({number}) AS v FROM {query.engine.source()}")["v"][0]
+        if not largest > BEYOND_SCALES:
+            return ()
+        found = query.engine.fetch(
+            "SELECT min(v) AS low, max(v) AS high, max(CASE WHEN v > 0 AND v < 1 THEN v END) AS part "
+            f"FROM ({table.select_answered(confidence)}) AS answered WHERE NOT isnan(v)"
+        )
+        values = np.array([found[key][0] for key in ("low", "high", "part")], np.float64)
+        signals["confidence"] = Signal(values, np.zeros(3, np.bool_))
+    return in_percent(signals, query.columns, query.arguments, np.full(3, Outcome.ANSWERED, np.uint8))
+
+
+def _represent_bins(key: str, cells: Fetched) -> tuple[Floats, Mask]:
+    """Return for each cell the value that represents its bin, and whether the bin holds several values.
+
+    The value is the same in all units: the mean of the bin, or its only value.
+    """
+    low, high = (cells[f"{end}_{key}"].astype(np.float64) for end in ("low", "high"))
+    bins, index = np.unique(cells[key].astype(np.float64), return_inverse=True)
+    count, total = (
+        np.bincount(index, weights=cells[name].astype(np.float64)) for name in ("n", f"sum_{key}")
+    )
+    with np.errstate(invalid="ignore"):
+        mean = total / count
+    mean = np.where(np.isfinite(mean), mean, bins)[index]
+    lowest, highest = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
+    np.fmin.at(lowest, index, low)
+    np.fmax.at(highest, index, high)
+    low, high = lowest[index], highest[index]
+    return np.where(low == high, low, mean), low < high
