@@ -1,4 +1,4 @@
-"""DuckDB counts the rows of files: within a fixed memory, and on disk beyond it."""
+"""DuckDB as an engine: it aggregates tables within a fixed amount of memory, and on disk beyond it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DuckEngine(Engine):
-    """The rows of a table that DuckDB reads from files."""
+    """The rows of a table that DuckDB reads."""
 
     name = "duckdb"
     text = "VARCHAR"
@@ -26,27 +26,27 @@ class DuckEngine(Engine):
 
     def __init__(self, table: DuckTable) -> None:
         self._table = table
-        # Tables that are compared share a connection, and each has names of its own there.
+        # Tables that are compared share a connection, and each has its own names there.
         self._prefix = unused_name()
-        # The tables whose rows have a number: DuckDB numbers the rows of every table from 0.
+        # The kept results whose rows have a number: DuckDB numbers the rows of every table from 0.
         self._numbered: set[str] = set()
 
     def again(self) -> DuckEngine:
-        """Return the same rows with nothing kept or given yet."""
+        """Return an engine for the same rows that keeps nothing yet."""
         return DuckEngine(self._table)
 
     def _own(self, name: str) -> str:
         return f"{self._prefix}_{name}"
 
     def source(self, *, numbers: bool = False) -> str:
-        """Return what to select the rows from; with `numbers` they have a number."""
+        """Return the source of the rows, as ``source``; with `numbers` they have a number."""
         if not numbers:
             return f"{self._table.source} AS source"
         rows = f"SELECT *, row_number() OVER () - 1 AS {self.row_number} FROM {self._table.source}"
         return f"({rows}) AS source"
 
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
-        """Return the columns that a statement gives."""
+        """Return the columns of a result."""
         return self._table.columns_of(statement)
 
     def _keep(self, name: str, statement: str, *, number: bool) -> None:
@@ -54,20 +54,20 @@ class DuckEngine(Engine):
         (self._numbered.add if number else self._numbered.discard)(name)
 
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Make numbers of ours known under a name."""
+        """Keep columns of whole numbers under a name."""
         self._table.fetch(lambda: self._table.database.give(self._own(name), columns))
         self._numbered.discard(name)
 
     def known(self, name: str) -> str:
-        """Return what to select from to get what was kept or given under a name, by that name."""
+        """Return the source of a kept result, by its name."""
         if name in self._numbered:
             return f"(SELECT *, rowid AS number FROM {self._own(name)}) AS {name}"
         return f"{self._own(name)} AS {name}"
 
     def matches(self, text: str, pattern: str) -> str:
-        """Return what is true where a whole text fits a pattern."""
+        """Return a condition: all of a text matches a pattern."""
         return f"regexp_full_match({text}, {_sql.literal(pattern)})"
 
     def from_hexadecimal(self, digits: str) -> str:
-        """Return what reads hexadecimal digits as a whole number."""
+        """Return how to read hexadecimal digits as a whole number."""
         return f"CAST('0x' || {digits} AS BIGINT)"

@@ -1,4 +1,4 @@
-"""What counts the rows of a table: an engine's own words, and expressions that mean the same to every engine.
+"""Engines that run SQL over the rows of a table, and SQL expressions that mean the same in every engine.
 
 `_row_query` and `aggregation` build queries from them.
 """
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 _BITS = 10
 # Beyond this the arithmetic of rounding overflows.
 _LARGEST_ROUNDED = 1e290
-# A whole number of so many digits is one of the engine; one of twice as many is read in two parts.
+# Engines have integers of so many digits. Longer ones, of up to twice as many, are read in two parts.
 DIGITS = 18
 # The short names of clusters, items and row numbers in queries.
 NAME_KEYS = {"cluster": "c", "item": "i", "rows": "r"}
-# What Python holds to be blank, and what it reads as a number or as nothing; see `_values`.
+# Text that is blank in Python, and text that Python reads as a number or as missing; see `_values`.
 _BLANK = r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 NUMBER = rf"{_BLANK}|[\t-\r\x1c-\x20]*({_DECIMAL}|[+-]?(?i:inf|infinity|nan))[\t-\r\x1c-\x20]*"
 
 
 class Engine(ABC):
-    """What runs statements over the rows of one table, and the words that it has for what we say.
+    """An engine that runs queries over the rows of one table.
 
     Attributes:
-        name: what it is called.
+        name: "duckdb" or "spark".
         text: its type of text.
-        row_number: what numbers rows, each by another number.
-        in_order: True where rows are numbered from 0 in the order of the table.
+        row_number: how to select the number of a row.
+        in_order: True if rows are numbered from 0 in the order of the table.
     """
 
     name: str
@@ -46,15 +46,15 @@ class Engine(ABC):
 
     @abstractmethod
     def again(self) -> Engine:
-        """Return the same rows with nothing kept or given yet."""
+        """Return an engine for the same rows that keeps nothing yet."""
 
     @abstractmethod
     def source(self, *, numbers: bool = False) -> str:
-        """Return what to select the rows from; with `numbers` they have a number."""
+        """Return the source of the rows, as ``source``; with `numbers` they have a number."""
 
     @abstractmethod
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
-        """Return the columns that a statement gives: numbers, NaN for null, or objects, None for null."""
+        """Return the columns of a result: numbers, NaN for null, or objects, None for null."""
 
     def keep(self, name: str, statement: str, *, number: bool = False) -> object:
         """Keep the result of a query under a name; with `number` its rows get a column ``number``, from 0.
@@ -79,23 +79,23 @@ class Engine(ABC):
 
     @abstractmethod
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Make numbers of ours known under a name."""
+        """Keep columns of whole numbers under a name."""
 
     @abstractmethod
     def known(self, name: str) -> str:
-        """Return what to select from to get what was kept or given under a name, by that name."""
+        """Return the source of a kept result, by its name."""
 
     @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
-        """Return what is true where a whole text fits a pattern."""
+        """Return a condition: all of a text matches a pattern."""
 
     @abstractmethod
     def from_hexadecimal(self, digits: str) -> str:
-        """Return what reads hexadecimal digits as a whole number."""
+        """Return how to read hexadecimal digits as a whole number."""
 
 
 def is_blank(text: str, engine: Engine) -> str:
-    """True where a text has nothing but blanks; most texts are told by their first letter."""
+    """A condition: a text is blank. For most texts their first letter decides."""
     return f"CASE WHEN {text} < '!' OR {text} >= '\x85' THEN {engine.matches(text, _BLANK)} ELSE FALSE END"
 
 
@@ -106,7 +106,7 @@ def group_of_whole(number: str) -> str:
 
 
 def group_of_text(name: str, engine: Engine) -> str:
-    """The group of a cluster that is known by text, which may write a whole number."""
+    """The group of a cluster whose name is text, which may spell a whole number."""
     digits = f"replace({name}, '-', '')"
     high = f"TRY_CAST(substr({digits}, 1, length({digits}) - {DIGITS}) AS BIGINT)"
     low = f"TRY_CAST(substr({digits}, length({digits}) - {DIGITS - 1}) AS BIGINT)"
@@ -115,7 +115,9 @@ def group_of_text(name: str, engine: Engine) -> str:
     digest = engine.from_hexadecimal(f"substr(md5({name}), 1, 8)")
     return (
         f"CASE WHEN {name} IS NULL OR {is_blank(name, engine)} THEN NULL "
-        f"WHEN NOT {engine.matches(name, WHOLE_NAME.pattern)} THEN CAST({digest} % {GROUPS} AS SMALLINT) "
+        # Most names begin with a letter, which is quicker to see than that they are not a number.
+        f"WHEN {name} >= ':' OR NOT {engine.matches(name, WHOLE_NAME.pattern)} "
+        f"THEN CAST({digest} % {GROUPS} AS SMALLINT) "
         f"WHEN length({digits}) <= {DIGITS} THEN {group_of_whole(f'TRY_CAST({name} AS BIGINT)')} "
         f"WHEN length({digits}) <= {2 * DIGITS} THEN {group_of_whole(f'({signed})')} "
         "ELSE -1 END"
@@ -123,7 +125,7 @@ def group_of_text(name: str, engine: Engine) -> str:
 
 
 def rounded(number: str) -> str:
-    """A number to its leading bits, or what it lacks of 1 where it lies above a half; itself where that is infinite."""
+    """A number rounded to its leading bits; if it is between 1/2 and 1, its difference to 1 is rounded instead."""
     split = float(2 ** (53 - _BITS) + 1)
 
     def leading(value: str) -> str:

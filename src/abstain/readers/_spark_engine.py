@@ -1,8 +1,8 @@
-"""Spark counts the rows of a DataFrame where they are; the statements are those of every engine, and tallies travel.
+"""Spark as an engine: it aggregates a DataFrame in the cluster, with the same queries as every engine.
 
-Views of ours have names of their own, so that no table of the session is hidden by one, and are dropped when they are
-no longer needed. Spark has no order of rows: a row has a number that depends on the partitions, and errors say how many
-rows are wrong, not which. Nothing is imported before a DataFrame is there, and pandas is not needed.
+Temporary views have unique names, so that they hide no table of the session, and are dropped when they are no longer
+needed. Spark has no order of rows: the number of a row depends on the partitions, and errors give the number of wrong
+rows but not their positions. pyspark is imported only if there is a DataFrame, and pandas is not needed.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def _quoted(name: str) -> str:
 
 
 class SparkTable(QueriedTable):
-    """A DataFrame of Spark as a table."""
+    """A Spark DataFrame as a table."""
 
-    def __init__(self, frame: Any, label: str = "the Spark DataFrame", *, text_alone: bool = False) -> None:
+    def __init__(self, frame: Any, label: str = "the Spark DataFrame", *, only_text: bool = False) -> None:
         self.label = label
         self.declared: Mapping[str, Any] = {}
         self.frame = frame
-        self._text_alone = text_alone
+        self._only_text = only_text
         self._types = dict(frame.dtypes)
         if len({name.casefold() for name in frame.columns}) < len(frame.columns):
             raise DataError(f"{label}: has columns whose names differ in case alone; rename one of them")
-        self._kinds = {name: "unknown" if text_alone else _kind(found) for name, found in self._types.items()}
+        self._kinds = {name: "unknown" if only_text else _kind(found) for name, found in self._types.items()}
 
     def check_session(self, other: SparkTable) -> None:
-        """Raise unless both tables can be asked in one statement."""
+        """Raise unless one query can use both tables."""
         if self.frame.sparkSession is not other.frame.sparkSession:
             raise ArgumentError("the Spark DataFrames are of different sessions; make both in one of them")
 
@@ -65,17 +65,17 @@ class SparkTable(QueriedTable):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.frame.count())
 
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:  # noqa: ARG002
-        """Refuse: the rows of a DataFrame are counted where they are."""
+        """Refuse: the rows of a DataFrame are aggregated in the cluster."""
         raise ArgumentError(
             f"{self.label}: its rows are counted where they are; collect {', '.join(names)} yourself"
         )
 
     def repeats(self, name: str) -> bool:
-        """True where a column has several values, and some of them more than once."""
+        """Return whether a column has several values, and some of them more than once."""
         column = self.column(name, "text").expression
         row = self.frame.selectExpr(
             f"count({column}) AS known", f"count(DISTINCT {column}) AS several"
@@ -103,7 +103,7 @@ def _kind(found: str) -> str:
 
 
 def read_files(session: Any, paths: Sequence[Path], kind: str) -> SparkTable:
-    """Open files of one kind ("csv", "parquet" or "jsonl") as one table; of those without types, all is text."""
+    """Open files of one kind ("csv", "parquet" or "jsonl") as one table; without types, every column is text."""
     places, label = [str(path.absolute()) for path in paths], str(paths[0])
     read = session.read
     if kind == "parquet":
@@ -112,7 +112,7 @@ def read_files(session: Any, paths: Sequence[Path], kind: str) -> SparkTable:
         frame = read.csv(places, header=True, quote='"', escape='"', multiLine=True, mode="FAILFAST")
     else:
         frame = read.json(places, primitivesAsString=True, mode="FAILFAST")
-    return SparkTable(frame, label, text_alone=True)
+    return SparkTable(frame, label, only_text=True)
 
 
 class SparkEngine(Engine):
@@ -132,15 +132,15 @@ class SparkEngine(Engine):
         weakref.finalize(self, _forget, self._session, self._prefix, self._views)
 
     def again(self) -> SparkEngine:
-        """Return the same rows with nothing kept or given yet."""
+        """Return an engine for the same rows that keeps nothing yet."""
         return SparkEngine(self._table)
 
     def source(self, *, numbers: bool = False) -> str:  # noqa: ARG002  (numbers need no column here)
-        """Return what to select the rows from; with `numbers` they have a number."""
+        """Return the source of the rows, as ``source``; with `numbers` they have a number."""
         return f"{self._prefix}_source AS source"
 
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
-        """Return the columns that a statement gives."""
+        """Return the columns of a result."""
         found = self._run(lambda: self._session.sql(statement).toArrow())
         return {name: _plain(found.column(name)) for name in found.column_names}
 
@@ -155,22 +155,22 @@ class SparkEngine(Engine):
         self._view(name, self._session.createDataFrame(found.append_column("number", numbers)))
 
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Make numbers of ours known under a name."""
+        """Keep columns of whole numbers under a name."""
         import pyarrow as pa  # noqa: PLC0415
 
         table = pa.table({key: pa.array(np.ascontiguousarray(values)) for key, values in columns.items()})
         self._view(name, self._session.createDataFrame(table))
 
     def known(self, name: str) -> str:
-        """Return what to select from to get what was kept or given under a name, by that name."""
+        """Return the source of a kept result, by its name."""
         return f"{self._prefix}_{name} AS {name}"
 
     def matches(self, text: str, pattern: str) -> str:
-        """Return what is true where a whole text fits a pattern."""
+        """Return a condition: all of a text matches a pattern."""
         return f"({text} RLIKE r'^(?:{pattern})$')"
 
     def from_hexadecimal(self, digits: str) -> str:
-        """Return what reads hexadecimal digits as a whole number."""
+        """Return how to read hexadecimal digits as a whole number."""
         return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 
     def _view(self, name: str, frame: Any) -> None:
@@ -186,13 +186,13 @@ class SparkEngine(Engine):
         try:
             return work()
         except PySparkException as problem:
-            # What Spark says may quote the data.
+            # The message of Spark may quote the data.
             kind = problem.getCondition() or type(problem).__name__
             raise FormatError(f"the Spark DataFrame: Spark could not read it ({kind})") from None
 
 
 def _forget(session: Any, prefix: str, views: dict[str, Any]) -> None:
-    """Drop the views of ours, as far as the session still lives; a view may rest on one that is gone already."""
+    """Drop the temporary views, if the session still runs; a view may depend on one that was dropped before."""
     for frame in views.values():
         with contextlib.suppress(Exception):
             frame.unpersist()
