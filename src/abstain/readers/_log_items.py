@@ -39,8 +39,8 @@ JUDGED_WRONG = "(judged wrong)"
 class LogRow:
     """One answer of a log.
 
-    Several answers to one question are samples of it, told apart by their epoch, from 1. The answer is as the scorer
-    read it, and the grade is NaN if there is none.
+    Several answers to one question have different epochs, from 1. The answer is the one that the scorer extracted. The
+    grade is NaN if there is none.
     """
 
     question: int | str
