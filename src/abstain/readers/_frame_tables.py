@@ -83,13 +83,12 @@ def _open_scanned(
     """Return a source of Arrow data that DuckDB scans in every query; None if this version of DuckDB cannot."""
     import duckdb  # noqa: PLC0415
 
-    database, name = Database(connection or _sql.connect(memory)), unused_name()
-    assert database.connection is not None
+    connection, name = connection or _sql.connect(memory), unused_name()
     try:
-        database.connection.register(name, source)
+        connection.register(name, source)
     except (ImportError, duckdb.Error):
         return None
-    return _LazyTable(database, name, label, names, source)
+    return _LazyTable(Database(connection), name, label, names, source)
 
 
 class _LazyTable(DuckTable):
@@ -130,9 +129,9 @@ def _open_ibis(source: Any, memory: str | None, connection: duckdb.DuckDBPyConne
     if backend.name == "duckdb":
         relation = backend.con.sql(str(source.compile()))
         return _LazyTable(RelationDatabase(relation, name), name, label)
-    database = Database(connection or _sql.connect(memory))
-    assert database.connection is not None
-    database.connection.register(f"{name}_rows", source.to_pyarrow_batches())
+    connection = connection or _sql.connect(memory)
+    connection.register(f"{name}_rows", source.to_pyarrow_batches())
+    database = Database(connection)
     database.create(name, f"FROM {name}_rows")
     return _LazyTable(database, name, label)
 
