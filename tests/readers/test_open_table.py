@@ -60,6 +60,17 @@ def test_every_format_gives_the_same_columns(tmp_path: Path) -> None:
         assert len(table.sha256() or "") == 64
 
 
+def test_a_list_of_decimals_is_a_list_and_a_named_type_is_its_type(tmp_path: Path) -> None:
+    _parquet(tmp_path, "SELECT [0.5, 1.25]::DECIMAL(5, 2)[] AS set, 7::DECIMAL(5, 0) AS patient")
+    table = open_table(tmp_path / "t.parquet")
+    assert table.kinds == {"set": "list", "patient": "whole"}
+    assert table.lists("set") == [["0.5", "1.25"]]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TYPE patient AS INTEGER")
+        relation = open_table(connection.sql("SELECT 7::patient AS patient"))
+        assert relation.kinds == {"patient": "whole"}
+
+
 def test_names_are_never_statements(tmp_path: Path) -> None:
     table = _csv(tmp_path, '"a""; DROP TABLE x; --",b\n1,2\n', name="odd'[1]*?.csv")
     assert table.numbers(HOSTILE).tolist() == [1.0]

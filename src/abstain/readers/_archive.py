@@ -1,4 +1,4 @@
-"""Zip archives of logs: `zipfile` with zstd members, and limits on what a member and the archive expand to.
+"""Zip archives of logs: `zipfile` with zstd members, and limits of the decompressed size of a member and of all.
 
 `zipfile` opens zstd members (method 93) only from Python 3.14 on, so their bytes go through `zstandard`. Members are
 decompressed piece by piece and given up when they exceed a limit, because the size that an archive declares may be

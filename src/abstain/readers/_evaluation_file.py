@@ -1,10 +1,9 @@
-"""Evaluation files: the rows of a benchmark run with the scores of its metrics, or the scores alone.
+"""Evaluation files: the rows of a benchmark run with the scores of its metrics, or only the scores.
 
-The full form has ``evaluation_results``, one object per row, beside ``backend_name``, ``suite``, ``metrics`` and
-``extras``; the short form has ``metrics`` and ``execution`` only. Metrics are keyed by their snake_case names;
-older files use display names, which are read as the same metrics. A null value is undefined, and its reason
-stands in the details. What the scores should be is for `abstain.metrics` to say: stored ones are never used in
-place of computed ones.
+The full form has ``evaluation_results``, one object per row, and ``backend_name``, ``suite``, ``metrics`` and
+``extras``. The short form has only ``metrics`` and ``execution``. Metrics are keyed by their snake_case names; older
+files use display names, which are read as the same metrics. A null value is undefined, and the details have its reason.
+Stored scores are never used instead of computed ones.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _SHORT_NAMES = {"ece": "expected_calibration_error", "brier": "brier_score", "co
 
 
 class _ScoreRecord(Struct):
-    """What the file says of a metric."""
+    """The stored score of a metric."""
 
     value: float | None = None
     breakdown: dict[str, Any] | None = None
@@ -69,14 +68,14 @@ class _EvaluationDocument(Struct):
 
 @dataclass(frozen=True)
 class EvaluationFile:
-    """What an evaluation file holds.
+    """The content of an evaluation file.
 
     Attributes:
         results: the rows; None in the short form.
         metrics: the stored scores by their snake_case names.
-        backend_name: which model was asked.
-        suite: what it was asked.
-        extras: how the run went; ``execution`` in the short form.
+        backend_name: the model.
+        suite: the description of the benchmark.
+        extras: the description of the run; ``execution`` in the short form.
     """
 
     results: tuple[EvaluationResult, ...] | None
@@ -100,7 +99,7 @@ def looks_like_evaluation_file(content: object) -> bool:
 
 
 def load_evaluation_file(path: str | os.PathLike[str]) -> EvaluationFile:
-    """Read everything that an evaluation file holds, in either form."""
+    """Read the whole content of an evaluation file, in either form."""
     file = _files.SourceFile(path)
     return _parsed(file.read(), str(file))
 
@@ -139,15 +138,15 @@ def write_evaluation_file(
     suite: Mapping[str, Any] | None = None,
     extras: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write rows and scores in the full form, or the scores alone in the short form.
+    """Write rows and scores in the full form, or only scores in the short form.
 
     Args:
-        path: where the file goes; it is whole or it is not there.
+        path: the file, which is written completely or not at all.
         results: the rows; None for the short form.
-        scores: what the metrics said of them.
-        backend_name: which model was asked.
-        suite: what it was asked.
-        extras: how the run went.
+        scores: the scores of metrics.
+        backend_name: the model.
+        suite: the description of the benchmark.
+        extras: the description of the run.
     """
     metrics = {score.name: dict(score) for score in sorted(scores, key=lambda score: score.name)}
     if results is None:
@@ -202,7 +201,7 @@ def _score(name: str, stored: object, location: str) -> MetricScore:
 
 
 def metric_name(name: str) -> str:
-    """Return the snake_case name of a metric that may stand under its display name; others stay as they are.
+    """Return the snake_case name of a metric that may be stored under its display name; other names are unchanged.
 
     >>> metric_name("Answer Rate (Coverage)"), metric_name("ECE"), metric_name("My Metric")
     ('answer_rate', 'expected_calibration_error', 'My Metric')
@@ -214,14 +213,14 @@ def metric_name(name: str) -> str:
 
 
 def _row_record(row: EvaluationResult) -> dict[str, Any]:
-    """Return the keys of the format, and our own keys only if they are not at their defaults."""
+    """Return the keys of the format, and those of abstain only if their values are not the defaults."""
     defaults: dict[str, Any] = {"failed": False, "cluster": None, "item": None, "signals": {}}
     record = {part.name: getattr(row, part.name) for part in fields(row)}
     return {key: value for key, value in record.items() if key not in defaults or value != defaults[key]}
 
 
 def _strict(value: Any) -> Any:
-    """Return what strict JSON can hold: null for NaN, plain numbers for numpy's."""
+    """Return a value that strict JSON can hold: null for NaN, plain numbers for numpy's."""
     if isinstance(value, Mapping):
         return {str(key): _strict(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,15 +1,15 @@
 """CSV, Parquet and JSONL files as tables.
 
-DuckDB reads them, all through `open_files`. The values of CSV and JSON are text, so that DuckDB guesses no type. The
-columns that are needed are parsed once, into a temporary table.
+DuckDB reads all of them. The values of CSV and JSON files are read as text, so that DuckDB infers no type. The columns
+that are needed are parsed once, into a temporary table.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
-import re
 import zlib
 from abc import abstractmethod
 from contextlib import contextmanager
@@ -21,8 +21,9 @@ from abstain import _files, _sql
 from abstain._export import PARQUET_KEY
 from abstain.errors import FormatError
 from abstain.readers import _values
-from abstain.readers._duckdb_tables import Database, DuckTable, unused_name
+from abstain.readers._duckdb_tables import Database, DuckTable, StoredColumn, unused_name
 from abstain.readers._fields import is_usual
+from abstain.readers._formats import GZIP
 from abstain.readers._table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -30,17 +31,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
+    import numpy as np
+    from numpy.typing import NDArray
 
 _DELIMITERS = ",;\t|"
 _LONGEST_LINE = 1 << 24
 _MOST_COLUMNS = 1 << 14
-# Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
+# If most JSON objects lack most keys, at most so many cells are loaded, or so many times the number of values.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
-# In so many rows the values of a first line that is none of names are looked for.
-_BELOW = 100
-# What people write where a number is missing; no proof that the line is one of names.
-_GAPS = ("na", "n/a", "nan", "none", "null", "missing", "unknown", "inf", "infinity")
-# The kind of a column whose JSON values have only these types; the first that fits. NULL has every type.
+# The number of rows that are compared with the first line to find out whether that names the columns.
+_COMPARED_ROWS = 100
+# Words for a missing number. They do not prove that a line names the columns.
+_MISSING_WORDS = ("na", "n/a", "nan", "none", "null", "missing", "unknown", "inf", "infinity")
+# The kind of a column whose JSON values have only these types or are null; the first match counts.
 _JSON_KINDS: tuple[tuple[str, set[str]], ...] = (
     ("text", set()),
     ("whole", {"UBIGINT", "BIGINT"}),
@@ -54,7 +57,7 @@ _JSON_KINDS: tuple[tuple[str, set[str]], ...] = (
 def open_files(
     files: Sequence[_files.SourceFile], kind: str, *, connection: duckdb.DuckDBPyConnection | None = None
 ) -> DuckTable:
-    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given.
+    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the given order.
 
     A table that is compared with another one shares its connection.
     """
@@ -62,58 +65,92 @@ def open_files(
     return tables[kind](TableFiles(files), Database(connection or _sql.connect()))
 
 
-class _Note(msgspec.Struct):
+class _FileTable(DuckTable):
+    """A table of files."""
+
+    # The name of a view of all rows as they are in the files.
+    _file_rows: str
+    # The options with which DuckDB writes a file of this format.
+    _copy_options: str
+
+    def _create_view(self, statement: str) -> None:
+        """Select from a view of a query, which runs again in every statement."""
+        self.source = self._file_rows = unused_name()
+        self.query(f"CREATE TEMP VIEW {self._file_rows} AS {statement}")
+
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Write the rows with one more column, without loading them."""
+        self.fetch(lambda: self.database.give("marks", {"mark": marks}))
+        mark = f"CASE WHEN marks.mark THEN {_sql.literal(words[1])} ELSE {_sql.literal(words[0])} END"
+        # DuckDB keeps the order of rows in files, and the marks are in that order.
+        rows = (
+            f"SELECT {self._columns_with(name, mark)} FROM {self._file_rows} AS source POSITIONAL JOIN marks"
+        )
+        self.query(f"COPY ({rows}) TO {_sql.literal(str(part))} ({self._copy_options})")
+
+    def _columns_with(self, name: str, mark: str) -> str:
+        """Return the list of all columns under their own names, and `mark` as `name`."""
+        columns = self.query(f"FROM {self._file_rows}").columns
+        kept = [
+            f"source.{_sql.identifier(column)} AS {_sql.identifier(own)}"
+            for own, column in zip(self._kinds, columns, strict=True)
+        ]
+        return f"{', '.join(kept)}, {mark} AS {_sql.identifier(name)}"
+
+
+class _ExportNote(msgspec.Struct):
+    """The properties of items that `Items.to_parquet` stores in a Parquet file."""
+
     scale: tuple[float, float] | None = None
     cluster_noun: str | None = None
     classes: list[str] | None = None
 
 
-class _ParquetTable(DuckTable):
-    """Parquet files, which know the types of their columns."""
+class _ParquetTable(_FileTable):
+    """Parquet files, whose columns have types."""
 
-    _written = "FORMAT parquet"
+    _copy_options = "FORMAT parquet"
 
     def __init__(self, files: TableFiles, database: Database) -> None:
-        self._open(database, files.label, files)
-        source = f"read_parquet({_path_list(files)}, union_by_name=true, hive_partitioning=false)"
-        self.source = self._files = self._view(f"SELECT * FROM {source}")
-        self._describe(self._true_names())
+        super().__init__(database, files.label, files)
+        self._create_view(
+            f"FROM read_parquet({_path_list(files)}, union_by_name=true, hive_partitioning=false)"
+        )
+        self._describe_columns(self._original_names())
         if len(self.paths) == 1:
-            self.declared = self._note()
+            self.declared = self._read_note()
 
-    def _true_names(self) -> list[str] | None:
-        """The names of the columns as they are in the file: DuckDB renames those that differ in case alone."""
-        files = [self._top_level(file) for file in range(len(self.paths))]
-        every = dict.fromkeys(name for names in files for name in names)
-        twice = any(len(set(names)) < len(names) for names in files)
-        if twice or (len(files) > 1 and len({name.casefold() for name in every}) < len(every)):
+    def _original_names(self) -> list[str] | None:
+        """Return the names of the columns in the file; DuckDB renames those that differ only in case."""
+        files = [self._column_names(location) for location in self._files.locations]
+        all_names = {name for names in files for name in names}
+        duplicates = any(len(set(names)) < len(names) for names in files)
+        if duplicates or (len(files) > 1 and len({name.casefold() for name in all_names}) < len(all_names)):
             raise FormatError(
                 f"{self.label}: has columns of one name, or several files have names that differ in case alone; "
                 "rename them"
             )
         return files[0] if len(files) == 1 else None
 
-    def _top_level(self, file: int) -> list[str]:
-        assert self._snapshot is not None
-        location = _sql.literal(str(self._snapshot.locations[file]))
-        columns = self.rows_of(f"SELECT name, num_children FROM parquet_schema({location})")
-        names, below = [], 0
-        for name, children in columns[1:]:
-            if not below:
+    def _column_names(self, location: Path) -> list[str]:
+        """Return the names of the columns without those that are nested in them."""
+        schema = f"parquet_schema({_sql.literal(str(location))})"
+        _root, *elements = self.rows_of(f"SELECT name, coalesce(num_children, 0) FROM {schema}")
+        names, nested = [], 0
+        for name, children in elements:
+            if not nested:
                 names.append(str(name))
-            below = max(below - 1, 0) + (children or 0)
+            nested = max(nested - 1, 0) + children
         return names
 
-    def _note(self) -> Mapping[str, Any]:
-        """Return what `Items.to_parquet` declared about the items; nothing for any other file."""
-        assert self._snapshot is not None
-        statement = (
-            f"SELECT value FROM parquet_kv_metadata({_path_list(self._snapshot)}) "
+    def _read_note(self) -> Mapping[str, Any]:
+        """Return the properties that `Items.to_parquet` stored, if it wrote the file."""
+        rows = self.rows_of(
+            f"SELECT value FROM parquet_kv_metadata({_path_list(self._files)}) "
             f"WHERE key = {_sql.literal(PARQUET_KEY)}"
         )
-        rows = self.rows_of(statement)
         try:
-            note = msgspec.json.decode(bytes(rows[0][0]), type=_Note) if rows else _Note()
+            note = msgspec.json.decode(bytes(rows[0][0]), type=_ExportNote) if rows else _ExportNote()
         except (RecursionError, UnicodeDecodeError, msgspec.DecodeError):
             return {}
         return {
@@ -122,16 +159,15 @@ class _ParquetTable(DuckTable):
             "classes": tuple(note.classes) if note.classes else None,
         }
 
-    def _explained(self, problem: Exception) -> FormatError:
+    def _find_problem(self, problem: Exception) -> FormatError:
         return FormatError(
             f"{self.label}: the Parquet file is damaged or cut off ({type(problem).__name__}); copy or write it anew"
         )
 
 
-class _TextTable(DuckTable):
+class _TextTable(_FileTable):
     """Files without types: every column is text. Columns that are needed are parsed once, into a temporary table."""
 
-    text_alone = True
     # The columns of the temporary table, which are called c0, c1, and so on.
     _parsed: tuple[str, ...] = ()
 
@@ -140,7 +176,7 @@ class _TextTable(DuckTable):
         """Return the statement that selects columns of the files as c0, c1, and so on."""
 
     def prepare(self, names: Iterable[str]) -> None:
-        """Parse columns into a temporary table, unless they are there already."""
+        """Parse columns into a temporary table, unless it has them already."""
         columns = tuple(dict.fromkeys((*self._parsed, *names)))
         if columns == self._parsed:
             return
@@ -148,21 +184,20 @@ class _TextTable(DuckTable):
         self.create(table, self._parse(columns))
         self.source, self._parsed = table, columns
 
-    def expression(self, name: str) -> str:
-        """Return what to select to get a column as text."""
+    def _stored(self, name: str) -> StoredColumn:
         self.prepare([name])
-        return f"c{self._parsed.index(name)}"
+        return StoredColumn(self._kinds[name], f"c{self._parsed.index(name)}", is_text=True)
 
 
 class _CsvTable(_TextTable):
     """CSV files."""
 
-    word = "CSV"
+    format_name = "CSV"
 
     def __init__(self, files: TableFiles, database: Database) -> None:
-        self._open(database, files.label, files)
+        super().__init__(database, files.label, files)
         names, self._delimiter = _shared_header(files)
-        # Numbered columns, because names may differ in case alone, or hold anything.
+        # Columns are numbered, because names may differ only in case, or contain anything.
         self._numbered = {name: f"column{number}" for number, name in enumerate(names)}
         columns = ", ".join(f"'{name}': 'VARCHAR'" for name in self._numbered.values())
         options = (
@@ -170,125 +205,122 @@ class _CsvTable(_TextTable):
             f"quote='\"', escape='\"', null_padding=false, strict_mode=true, max_line_size={_LONGEST_LINE}, "
             f"compression='{_compression(files)}', hive_partitioning=false"
         )
-        self.source = self._files = self._view(f"SELECT * FROM read_csv({_path_list(files)}, {options})")
+        self._create_view(f"FROM read_csv({_path_list(files)}, {options})")
         self._kinds = dict.fromkeys(names, "unknown")
-        self._written = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
+        self._copy_options = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
 
     @property
     def headed(self) -> bool:
-        """False where the first line may be a record.
+        """False if the first line may be a record.
 
-        It is one of names where one of them is usual, or stands above numbers alone, and its values do not stand again
-        below it.
+        It names the columns if one of the names is usual or is a word above numbers only, unless its values occur
+        again in the rows below it.
         """
         names = list(self._kinds)
-        rows = self.rows_of(f"FROM {self._files} LIMIT {_BELOW}")
-        below = [[cell.strip() for cell in cells if cell] for cells in zip(*rows, strict=True)]
-        columns = list(zip(names, below or [[] for _ in names], strict=True))
-        # A row index has no name, or what is behind the last comma; whoever names columns leaves no second one without.
+        rows = self.rows_of(f"FROM {self._file_rows} LIMIT {_COMPARED_ROWS}")
+        columns = zip(*rows, strict=True) if rows else [()] * len(names)
+        cells_below = [[cell.strip() for cell in cells if cell] for cells in columns]
+        # A row index often has no name, and neither has the field after a comma at the end of the line. A header has
+        # at most one such column.
         unnamed = sum(name == f"column{number}" for number, name in enumerate(names))
-        again = sum(_is_among(name, cells) for name, cells in columns)
-        # One of many may be chance: a column called "nan" that has one. Two such signs are none.
-        betrayed = unnamed + again >= 2 or 3 * again >= len(names)
-        named = self.usual or any(_heads_numbers(name, cells) for name, cells in columns)
-        return named and not betrayed
+        repeated = sum(map(_is_among, names, cells_below))
+        # A single one among many may be chance: a column that is called "nan" and contains it.
+        is_record = unnamed + repeated >= 2 or 3 * repeated >= len(names)
+        return not is_record and (self.usual or any(map(_heads_numbers, names, cells_below)))
 
     @property
     def usual(self) -> bool:
-        """False where no name of a column is a usual one."""
+        """False if no column has a usual name."""
         return any(map(is_usual, self._kinds))
 
     def _parse(self, names: Sequence[str]) -> str:
         columns = ", ".join(f"{self._numbered[name]} AS c{number}" for number, name in enumerate(names))
-        return f"SELECT {columns} FROM {self._files}"
+        return f"SELECT {columns} FROM {self._file_rows}"
 
-    def _explained(self, problem: Exception) -> FormatError:
-        assert self._snapshot is not None
-        for path, location in zip(self.paths, self._snapshot.locations, strict=True):
-            _find_ragged(path, location, self._delimiter)
-            if _mixes_line_ends(location):
+    def _find_problem(self, problem: Exception) -> FormatError:
+        for path, location in self._files:
+            _check_rows(path, location, self._delimiter)
+            if _mixes_line_ends(path, location):
                 return FormatError(
                     f"{path}: its lines end in different ways (Windows, Unix, old Mac); save it with one of them"
                 )
-        return super()._explained(problem)
+        return super()._find_problem(problem)
 
 
 class _JsonTable(_TextTable):
-    """JSON files with one object per line, or a list of objects: values are the text that they are in the file."""
+    """JSON files with one object per line or a list of objects. Values are the text that is in the file."""
 
-    word = "JSON with one object per line"
-    # An object is text already, and is written as it is: one per line.
-    _written = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01'"
-
-    def _columns_with(self, name: str, mark: str) -> str:
-        return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
+    format_name = "JSON with one object per line"
+    # An object is text already, and is written unchanged: one per line.
+    _copy_options = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01'"
 
     def __init__(self, files: TableFiles, database: Database) -> None:
-        self._open(database, files.label, files)
+        super().__init__(database, files.label, files)
         self._layout = _json_layout(files)
         options = (
             f"format='{self._layout}', compression='{_compression(files)}', hive_partitioning=false, "
             f"maximum_object_size={_LONGEST_LINE}"
         )
-        objects = f"read_json_objects({_path_list(files)}, {options})"
-        self.source = self._files = self._view(f"SELECT json FROM {objects}")
-        self._kinds = self._found_kinds()
+        self._create_view(f"SELECT json FROM read_json_objects({_path_list(files)}, {options})")
+        self._kinds = self._find_kinds()
 
-    def _found_kinds(self) -> dict[str, str]:
+    def _columns_with(self, name: str, mark: str) -> str:
+        return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
+
+    def _find_kinds(self) -> dict[str, str]:
         """Return the kind of every key that occurs, those of the first object first."""
-        twice = "len(json_keys(json)) > len(list_distinct(json_keys(json)))"
-        odd, doubled = self.counted(
-            f"count(*) FILTER (WHERE coalesce(json_type(json), '') <> 'OBJECT'), count(*) FILTER (WHERE {twice})"
+        has_duplicate = "len(json_keys(json)) > len(list_distinct(json_keys(json)))"
+        not_objects, with_duplicates = self._aggregate(
+            "count(*) FILTER (WHERE coalesce(json_type(json), '') <> 'OBJECT'), "
+            f"count(*) FILTER (WHERE {has_duplicate})"
         )
-        if odd:
-            raise FormatError(f"{self.label}: not {self.word}: {odd:,} records are something else")
-        if doubled:
+        if not_objects:
             raise FormatError(
-                f"{self.label}: a key stands twice in {doubled:,} of the objects; keep one of them"
+                f"{self.label}: not {self.format_name}: {not_objects:,} records are something else"
             )
-        cells = (
-            f"SELECT unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v FROM {self._files}"
-        )
-        types = f"SELECT k, json_type(v) AS t, count(*) FROM ({cells}) GROUP BY k, t"
-        kinds: dict[str, set[str]] = {}
-        for row in self.rows_of(f"SELECT json_keys(json) FROM {self._files} LIMIT 1"):
-            kinds.update({name: set() for name in row[0]})
-        counted = sorted(self.rows_of(types))
-        self._filled = sum(count for *_, count in counted)
-        for name, type_name, _ in counted:
-            kinds.setdefault(name, set()).add(type_name)
+        if with_duplicates:
+            raise FormatError(
+                f"{self.label}: a key stands twice in {with_duplicates:,} of the objects; keep one of them"
+            )
+        values = f"SELECT unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v FROM {self._file_rows}"
+        counts = sorted(self.rows_of(f"SELECT k, json_type(v) AS t, count(*) FROM ({values}) GROUP BY k, t"))
+        self._value_count = sum(count for *_, count in counts)
+        types: dict[str, set[str]] = {}
+        for row in self.rows_of(f"SELECT json_keys(json) FROM {self._file_rows} LIMIT 1"):
+            types.update({name: set() for name in row[0]})
+        for name, type_name, _ in counts:
+            types.setdefault(name, set()).add(type_name)
         return {
-            name: next((kind for kind, held in _JSON_KINDS if types - {"NULL"} <= held), "other")
-            for name, types in kinds.items()
+            name: next((kind for kind, allowed in _JSON_KINDS if found - {"NULL"} <= allowed), "other")
+            for name, found in types.items()
         }
 
     @property
     def _most_cells(self) -> int:
-        return min(super()._most_cells, max(_MOST_SPARSE_CELLS, _MOST_SPREAD * self._filled))
+        return min(super()._most_cells, max(_MOST_SPARSE_CELLS, _MOST_SPREAD * self._value_count))
 
     def _parse(self, names: Sequence[str]) -> str:
         # Every object is parsed once, however many of its keys are needed.
         pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
         values = f"json_extract_string(json, [{', '.join(map(_sql.literal, pointers))}])"
         columns = ", ".join(f"v[{number + 1}] AS c{number}" for number in range(len(names)))
-        return f"SELECT {columns} FROM (SELECT {values} AS v FROM {self._files}) AS parsed"
+        return f"SELECT {columns} FROM (SELECT {values} AS v FROM {self._file_rows}) AS parsed"
 
-    def _explained(self, problem: Exception) -> FormatError:  # noqa: ARG002  (its words may quote the data)
-        assert self._snapshot is not None
+    def _find_problem(self, problem: Exception) -> FormatError:  # noqa: ARG002  (its message may quote the data)
         if self._layout == "newline_delimited":
-            for path, location in zip(self.paths, self._snapshot.locations, strict=True):
+            for path, location in self._files:
                 line = _broken_line(path, location)
                 if line is not None:
-                    return FormatError(f"{path}: not {self.word} at line {line}")
-        return FormatError(f"{self.label}: not {self.word}")
+                    return FormatError(f"{path}: not {self.format_name} at line {line}")
+        return FormatError(f"{self.label}: not {self.format_name}")
 
 
 def _broken_line(path: Path, location: Path) -> int | None:
-    """Return the first line that is not JSON; the one that DuckDB names may be the next."""
+    """Return the number of the first line that is not JSON; DuckDB may report the next one."""
     with _opened(path, location) as file:
         lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
         for number, line in enumerate(lines, start=1):
-            text = line.removeprefix(b"\xef\xbb\xbf").strip()
+            text = line.removeprefix(codecs.BOM_UTF8).strip()
             try:
                 _files.decode(text or b"null", object, path)
             except FormatError:
@@ -302,7 +334,7 @@ def _path_list(files: TableFiles) -> str:
 
 def _is_compressed(location: Path) -> bool:
     with location.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+        return file.read(2) == GZIP
 
 
 def _compression(files: TableFiles) -> str:
@@ -318,25 +350,25 @@ def _compression(files: TableFiles) -> str:
 
 
 def _check_ends(files: TableFiles) -> None:
-    """Read compressed files to their ends where DuckDB would take the place of a cut for one, as it did before 2.0."""
+    """Read compressed files to their ends. Before version 2.0, DuckDB does not detect that a file is cut off."""
     import duckdb  # noqa: PLC0415
 
     if int(duckdb.__version__.partition(".")[0]) >= 2:
         return
-    for path, location in zip(files.paths, files.locations, strict=True):
+    for path, location in files:
         with _opened(path, location) as file:
             while file.read(1 << 20):
                 pass
 
 
 def _json_layout(files: TableFiles) -> str:
-    beginnings = set()
-    for path, location in zip(files.paths, files.locations, strict=True):
+    are_lists = set()
+    for path, location in files:
         with _opened(path, location) as file:
-            beginnings.add(file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[")
-    if len(beginnings) > 1:
+            are_lists.add(file.read(1 << 12).removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[")
+    if len(are_lists) > 1:
         raise FormatError(f"{files.paths[0]}: some of the files are lists and some have one object per line")
-    return "array" if beginnings == {True} else "newline_delimited"
+    return "array" if are_lists == {True} else "newline_delimited"
 
 
 @contextmanager
@@ -351,15 +383,15 @@ def _opened(path: Path, location: Path) -> Iterator[IO[bytes]]:
 
 
 def _is_among(heading: str, cells: Iterable[str]) -> bool:
-    """True where a heading is one of the values below it, or as they are true or false."""
-    flag = heading.casefold() in _values.FLAGS
-    return any(cell == heading or (flag and cell.casefold() in _values.FLAGS) for cell in cells)
+    """Return whether a heading is one of the values below it, or a flag such as "yes" above a flag."""
+    is_flag = heading.casefold() in _values.FLAGS
+    return any(cell == heading or (is_flag and cell.casefold() in _values.FLAGS) for cell in cells)
 
 
 def _heads_numbers(heading: str, cells: Sequence[str]) -> bool:
-    """True where a heading is a word above numbers alone, and none that says that a number is missing."""
+    """Return whether a heading is a word above numbers only, and does not mean a missing number."""
     return (
-        heading.casefold() not in _GAPS
+        heading.casefold() not in _MISSING_WORDS
         and any(map(str.isalpha, heading))
         and bool(cells)
         and all(_values.as_number(cell) is not None for cell in cells)
@@ -367,7 +399,7 @@ def _heads_numbers(heading: str, cells: Sequence[str]) -> bool:
 
 
 def _shared_header(files: TableFiles) -> tuple[list[str], str]:
-    headers = [_header(path, location) for path, location in zip(files.paths, files.locations, strict=True)]
+    headers = [_header(path, location) for path, location in files]
     for path, header in zip(files.paths, headers, strict=True):
         if header != headers[0]:
             raise FormatError(
@@ -378,11 +410,11 @@ def _shared_header(files: TableFiles) -> tuple[list[str], str]:
 
 @contextmanager
 def _csv_rows(path: Path, location: Path, delimiter: str, *, strict: bool) -> Iterator[Any]:
-    """Give a reader of rows as Python's own library sees them."""
+    """Give a reader of the rows by Python's csv module."""
     limit = csv.field_size_limit(_LONGEST_LINE)
     with _opened(path, location) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         try:
-            # A line without end is cut rather than read into memory.
+            # An endless line is cut off and not read into memory.
             lines = iter(lambda: text.readline(_LONGEST_LINE), "")
             yield csv.reader(lines, delimiter=delimiter, strict=strict)
         finally:
@@ -390,32 +422,33 @@ def _csv_rows(path: Path, location: Path, delimiter: str, *, strict: bool) -> It
 
 
 def _header(path: Path, location: Path) -> tuple[list[str], str]:
+    """Return the names of the columns, and the delimiter: the one that gives the most columns."""
     headers: dict[str, list[str]] = {}
     try:
-        for mark in _DELIMITERS:
-            with _csv_rows(path, location, mark, strict=False) as rows:
-                headers[mark] = next(rows, [])
+        for delimiter in _DELIMITERS:
+            with _csv_rows(path, location, delimiter, strict=False) as rows:
+                headers[delimiter] = next(rows, [])
     except csv.Error:
         raise FormatError(f"{path}: the first line is no header of a CSV file") from None
-    delimiter = max(headers, key=lambda mark: len(headers[mark]))
+    delimiter, fields = max(headers.items(), key=lambda header: len(header[1]))
     # A row index is often written without a name.
-    names = [name.strip() or f"column{number}" for number, name in enumerate(headers[delimiter])]
-    if not any(name.strip() for name in headers[delimiter]):
+    names = [field.strip() or f"column{number}" for number, field in enumerate(fields)]
+    if not any(map(str.strip, fields)):
         raise FormatError(f"{path}: the first line must name the columns, and it is empty")
     if len(names) > _MOST_COLUMNS:
         raise FormatError(f"{path}: has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
-    first = {name: number for number, name in reversed(list(enumerate(names, start=1)))}
-    twice = [(first[name], number) for number, name in enumerate(names, start=1) if first[name] < number]
-    if twice:
-        # The first line may hold values, which no message shows.
-        raise FormatError(
-            f"{path}: columns {twice[0][0]} and {twice[0][1]} have the same name; rename one, or add a line with the "
-            "names of the columns if the file has none"
-        )
+    numbers: dict[str, int] = {}
+    for number, name in enumerate(names, start=1):
+        if numbers.setdefault(name, number) < number:
+            # The first line may hold values, which no message shows.
+            raise FormatError(
+                f"{path}: columns {numbers[name]} and {number} have the same name; rename one, or add a line with the "
+                "names of the columns if the file has none"
+            )
     return names, delimiter
 
 
-def _find_ragged(path: Path, location: Path, delimiter: str) -> None:
+def _check_rows(path: Path, location: Path, delimiter: str) -> None:
     """Raise with the line of the first row that has more or fewer fields than the header."""
     with _csv_rows(path, location, delimiter, strict=True) as rows:
         try:
@@ -433,12 +466,9 @@ def _find_ragged(path: Path, location: Path, delimiter: str) -> None:
             ) from None
 
 
-def _mixes_line_ends(location: Path) -> bool:
-    """True where lines end in more than one way, within fields or between rows."""
-    line_ends: set[bytes] = set()
-    with location.open("rb") as file:
-        while len(line_ends) < 2 and (piece := file.read(1 << 20)):
-            line_ends |= set(
-                re.findall(rb"\r\n|\r|\n", piece + (file.read(1) if piece.endswith(b"\r") else b""))
-            )
-    return len(line_ends) > 1
+def _mixes_line_ends(path: Path, location: Path) -> bool:
+    """Return whether lines end in more than one way, within fields or between rows."""
+    with _opened(path, location) as file, io.TextIOWrapper(file, encoding="latin-1") as text:
+        pieces = iter(lambda: text.read(1 << 20), "")
+        # Python collects the line ends that it translates: several of them as a tuple.
+        return any(isinstance(text.newlines, tuple) for _ in pieces)

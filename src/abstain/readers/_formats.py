@@ -7,6 +7,7 @@ have no such function: `_file_tables` opens them.
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from abstain.readers._read import ReadArguments
 
 ZIP, OLE, PARQUET, GZIP = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PAR1", b"\x1f\x8b"
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # The first bytes of files that `_translations` may convert to text.
 MAYBE_TRANSLATED = (ZIP, OLE, *UTF_16)
 
@@ -33,11 +34,11 @@ class Format:
         name: the value of the argument `format`.
         title: the words for such a file in messages.
         read_items: the function that reads it; None for a table.
-        arguments: the arguments of `abstain.read` that only some formats take, and this one does.
+        arguments: the arguments of `abstain.read` that this format takes and some others do not.
         magic: the first bytes of a binary file.
         keys: alternatives; a JSON object that has all keys of one of them has this format.
         only_keys: a JSON object with exactly these keys has this format, too.
-        first_keys: as `keys`, for a line that is longer than the part of the file that was looked at.
+        first_keys: as `keys`, for a line that is longer than the part of the file that is examined.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""Data frames as tables: pandas, polars, PyArrow and whatever else narwhals knows; none of them is a dependency.
+"""Data frames as tables: pandas, polars, PyArrow and all others that narwhals supports. None of them is a dependency.
 
-DuckDB reads lazy frames where they are. Any other frame is read through narwhals.
+DuckDB reads lazy frames without loading them. Any other frame is read through narwhals.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def open_frame(source: object) -> SourceTable:
 def open_lazy(
     source: Any, memory: str | None = None, connection: duckdb.DuckDBPyConnection | None = None
 ) -> DuckTable | None:
-    """Return a lazy frame that DuckDB reads where it is; None for any other source.
+    """Return a lazy frame that DuckDB can read as a table; None for any other source.
 
-    These are DuckDB relations, Ibis tables of any backend, polars LazyFrames and PyArrow datasets. A connection of ours
-    reads the last two. Nothing is imported to find out which it is.
+    These are DuckDB relations, Ibis tables of any backend, polars LazyFrames and PyArrow datasets. A connection of this
+    package reads the last two: `connection`, or a new one within `memory`. No package is imported for this decision.
     """
     package, kind = type(source).__module__.partition(".")[0], type(source).__name__
     if package == "narwhals" and kind == "LazyFrame":
         return open_lazy(source.to_native(), memory, connection)
     if package in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
         name = unused_name()
-        return DuckTable(RelationDatabase(source, name), name, "the DuckDB relation")
+        return _LazyTable(RelationDatabase(source, name), name, "the DuckDB relation")
     if package == "ibis" and hasattr(source, "get_backend"):
         return _open_ibis(source, memory, connection)
     if package == "polars" and kind == "LazyFrame":
@@ -80,50 +80,60 @@ def _open_scanned(
     memory: str | None,
     connection: duckdb.DuckDBPyConnection | None,
 ) -> DuckTable | None:
-    """Return a source of Arrow data that DuckDB scans as often as it needs to; None if this version cannot."""
+    """Return a source of Arrow data that DuckDB scans in every query; None if this version of DuckDB cannot."""
     import duckdb  # noqa: PLC0415
 
-    database, name = Database(connection or _sql.connect(memory)), unused_name()
-    assert database.connection is not None
+    connection, name = connection or _sql.connect(memory), unused_name()
     try:
-        database.connection.register(name, source)
+        connection.register(name, source)
     except (ImportError, duckdb.Error):
         return None
-    table = _ScannedTable(database, name, label, names)
-    table.frame = source
-    return table
+    return _LazyTable(Database(connection), name, label, names, source)
 
 
-class _ScannedTable(DuckTable):
-    """A source of Arrow data that DuckDB scans."""
+class _LazyTable(DuckTable):
+    """A relation or a lazy frame, whose rows DuckDB calls `source`.
 
-    frame: Any
+    `names` are the names of its columns if DuckDB may rename them, and `frame` is the source of Arrow data.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        source: str,
+        label: str,
+        names: Sequence[str] | None = None,
+        frame: object = None,
+    ) -> None:
+        super().__init__(database, label)
+        self.source, self._frame = source, frame
+        self._describe_columns(names)
 
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
-        """Return a frame of the same library with one more column, if it is a frame."""
+        """Return a frame of the same library with one more column, if narwhals supports it."""
         import narwhals as nw  # noqa: PLC0415
 
-        frame = nw.from_native(self.frame, pass_through=True)
-        if isinstance(frame, nw.LazyFrame):
-            return FrameTable(frame).marked(name, marks, words, part)
-        return super().marked(name, marks, words, part)
+        frame = nw.from_native(self._frame, pass_through=True)
+        if not isinstance(frame, nw.LazyFrame):
+            raise ArgumentError(f"{self.label}: a column cannot be added to it; pass a file or a data frame")
+        return FrameTable(frame).marked(name, marks, words, part)
 
 
 def _open_ibis(source: Any, memory: str | None, connection: duckdb.DuckDBPyConnection | None) -> DuckTable:
     """Return an Ibis table: of DuckDB as a relation, of another backend as a copy of its rows."""
     label = "the Ibis table"
     if len({name.casefold() for name in source.columns}) < len(source.columns):
-        # DuckDB and others would silently take one of them for the other.
+        # DuckDB and others would silently confuse them.
         raise DataError(f"{label}: has columns whose names differ in case alone; rename one of them")
     backend, name = source.get_backend(), unused_name()
     if backend.name == "duckdb":
         relation = backend.con.sql(str(source.compile()))
-        return DuckTable(RelationDatabase(relation, name), name, label)
-    database = Database(connection or _sql.connect(memory))
-    assert database.connection is not None
-    database.connection.register(f"{name}_rows", source.to_pyarrow_batches())
+        return _LazyTable(RelationDatabase(relation, name), name, label)
+    connection = connection or _sql.connect(memory)
+    connection.register(f"{name}_rows", source.to_pyarrow_batches())
+    database = Database(connection)
     database.create(name, f"FROM {name}_rows")
-    return DuckTable(database, name, label)
+    return _LazyTable(database, name, label)
 
 
 class FrameTable(SourceTable):
@@ -134,7 +144,7 @@ class FrameTable(SourceTable):
         self.declared: Mapping[str, Any] = {}
         self._frame = frame
         schema = frame.collect_schema()
-        # Not every name is text: pandas numbers columns that have none.
+        # Not every name is text: pandas numbers columns without names.
         self._names = {str(name): name for name in schema}
         if len(self._names) < len(schema):
             raise DataError("the frame has two columns of one name; rename one of them")
@@ -158,14 +168,14 @@ class FrameTable(SourceTable):
         assert part is None  # a frame is returned and never written
         frame = self._frame.collect() if isinstance(self._frame, nw.LazyFrame) else self._frame
         values = np.where(marks, words[1], words[0]).tolist()
-        made = nw.new_series(name, values, nw.String, backend=frame.implementation)
-        if frame.implementation.is_pandas_like():  # which joins by row names, not by place
-            made = nw.maybe_set_index(made, index=nw.maybe_get_index(frame))
-        return frame.with_columns(made).to_native()
+        column = nw.new_series(name, values, nw.String, backend=frame.implementation)
+        if frame.implementation.is_pandas_like():  # pandas joins by index and not by position
+            column = nw.maybe_set_index(column, index=nw.maybe_get_index(frame))
+        return frame.with_columns(column).to_native()
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         name = next(iter(self._names), None)
         return 0 if name is None else len(self.load([name])[name])
 
@@ -190,16 +200,16 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
     import narwhals as nw  # noqa: PLC0415
 
     nulls = series.is_null().to_numpy()
-    if nulls.all():  # a column without any value is of no type
+    if nulls.all():  # a column without values has no type
         numeric = kind in ("number", "whole")
         return np.full(len(nulls), np.nan) if numeric else np.full(len(nulls), None, dtype=object)
     if series.dtype.is_float():
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    wide = series.dtype.is_decimal() or series.dtype in (nw.Int128, nw.UInt128)  # numpy has no type for them
+    wide = series.dtype.is_decimal() or series.dtype in (nw.Int128, nw.UInt128)  # numpy has no such types
     if kind in ("whole", "boolean") and not nulls.any() and not wide:
         return np.asarray(series.to_numpy())
     as_it_is = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
     values = (series if as_it_is and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
-    # A float NaN in a column of objects is a pandas way to say null.
+    # In a column of objects, pandas uses a float NaN as null.
     cells = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
     return labels.exact(cells) if kind == "whole" and not series.dtype.is_decimal() else cells

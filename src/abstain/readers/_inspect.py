@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from abstain.readers._read import ReadArguments
 
-# Default limit of the decompressed size of an archive: so many times its own size, and so many bytes more.
+# Default limit of the decompressed size of an archive: a multiple of its own size, and some bytes more.
 EXPANSION = 200
 EXPANSION_FLOOR = 1 << 22
 _NO_ANSWER = "N"
 _REFUSALS = ("refusal", "no_response")
-# The statuses that Inspect writes; any other text is not repeated.
+# The statuses that Inspect writes. Any other text is not shown.
 _STATUSES = ("started", "success", "cancelled", "error")
 _UNREADABLE = "invalid_response_format"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -225,7 +225,7 @@ class _Reader:
             row.cluster = _log_items.named_cluster(sample.metadata or {}, self.cluster, location, "metadata")
         choice = sample.output.choices[0] if sample.output.choices else None
         if choice is not None and choice.logprobs is not None:
-            tokens = [msgspec.to_builtins(token) for token in choice.logprobs.content or []]
+            tokens = msgspec.to_builtins(choice.logprobs.content or [])
             row.signals |= _log_items.token_log_signals(tokens, location)
         if score is not None:
             values = _log_items.keep_scalars(score.metadata or {}, location)

@@ -1,8 +1,8 @@
-"""Joining: predictions in one table and truths in another, put together by a key.
+"""Joining predictions in one table with truths in another by a key.
 
-Every row of the first table gets the columns of the one row of the second that has the same key. Keys are names, and
-so exact: text or whole numbers. A row that finds no partner is an error, because a truth that is missing for want of a
-key is more often a misspelt key; keys that nobody asks for are counted and said.
+Every row of the first table gets the columns of the row of the second table with the same key. Keys are names: text or
+whole numbers, compared exactly. A row without a partner is an error, because the most likely reason is a misspelt key.
+Rows of the second table without a partner are counted in the provenance.
 """
 
 from __future__ import annotations
@@ -76,18 +76,18 @@ def _partner_rows(main: SourceTable, other: SourceTable, key: str) -> Indices:
     if len(last_row) < len(other_keys):
         again = np.array([last_row[name] != row for row, name in enumerate(other_keys)], np.bool_)
         raise DataError(
-            f"{other.label}: the key {key!r} must be unique, and what stands {_place(other, again)} "
+            f"{other.label}: the key {key!r} must be unique, and what stands {_locate(other, again)} "
             "stands again further down"
         )
     partner = np.array([last_row.get(name, -1) for name in keys], dtype=np.intp)
     if (partner < 0).any():
         raise DataError(
             f"{main.label}: {other.label} has no row with the key ({key}) of what stands "
-            f"{_place(main, partner < 0)}; every row needs one"
+            f"{_locate(main, partner < 0)}; every row needs one"
         )
     return partner
 
 
-def _place(table: SourceTable, rows: Mask) -> str:
+def _locate(table: SourceTable, rows: Mask) -> str:
     with rows_named_by(table.paths):
         return Problems().place(rows)

@@ -71,17 +71,17 @@ class _LmEvalSample:
     """One line: its members as JSON text, each decoded when it is needed."""
 
     members: Mapping[str, msgspec.Raw]
-    place: str
+    location: str
 
     def get(self, name: str, form: Any = Any, default: Any = None) -> Any:
         """Return a member, or `default` if there is none."""
         if name not in self.members:
             return default
-        return _files.decode(self.members[name], form, f"{self.place}: {name}")
+        return _files.decode(self.members[name], form, f"{self.location}: {name}")
 
     @property
     def document(self) -> Mapping[str, msgspec.Raw]:
-        """The members of the document; none if it is not an object."""
+        """The members of the document; empty if it is not an object."""
         nested = bytes(memoryview(self.members["doc"])[:1]) == b"{"
         return self.get("doc", dict[str, msgspec.Raw]) if nested else {}
 
@@ -112,21 +112,21 @@ def _row(sample: _LmEvalSample, scorer: str | None, cluster: str | None, ruling:
         outcome=Outcome.ANSWERED,
         answer=None,
         target=_text(sample.get("target")),
-        metadata=_log_items.keep_scalars(sample.document, f"{sample.place}: doc"),
+        metadata=_log_items.keep_scalars(sample.document, f"{sample.location}: doc"),
     )
     if cluster is not None and cluster not in ("doc", "doc_id"):
-        row.cluster = _log_items.named_cluster(sample.document, cluster, sample.place, "doc")
+        row.cluster = _log_items.named_cluster(sample.document, cluster, sample.location, "doc")
     responses = sample.get("filtered_resps", Annotated[list[Any], msgspec.Meta(min_length=1)])
     likelihoods = [_likelihood(response) for response in responses]
     if all(value is not None for value in likelihoods):
-        texts = _judge_choices(row, sample, [value for value in likelihoods if value is not None], scorer)
+        texts = _grade_choices(row, sample, [value for value in likelihoods if value is not None], scorer)
     else:
-        texts = _judge_response(row, sample, responses, scorer)
+        texts = _grade_response(row, sample, responses, scorer)
     _log_items.apply_rule(ruling, row, texts)
     return row
 
 
-def _judge_choices(
+def _grade_choices(
     row: LogRow, sample: _LmEvalSample, likelihoods: list[float], scorer: str | None
 ) -> tuple[str, ...]:
     """Fill in a multiple-choice row; return the label and the wording of the choice."""
@@ -148,7 +148,7 @@ def _judge_choices(
         row.grade = float(wordings[best] == row.target)
     else:
         row.grade = _metric(sample, None)
-    row.signals |= _choice_signals(likelihoods, best, sample.place)
+    row.signals |= _choice_signals(likelihoods, best, sample.location)
     return (row.answer, wordings[best]) if wordings else (row.answer,)
 
 
@@ -156,19 +156,19 @@ def _choice_signals(likelihoods: list[float], best: int, location: str) -> dict[
     peak = likelihoods[best]
     if not math.isfinite(peak):
         raise DataError(f"{location}: the log-likelihood of the best choice is {peak}; it must be finite")
-    shares = [math.exp(value - peak) for value in likelihoods]
-    total = sum(shares)
-    ranked = sorted((share / total for share in shares), reverse=True)
+    relative = [math.exp(value - peak) for value in likelihoods]
+    total = sum(relative)
+    probabilities = sorted((value / total for value in relative), reverse=True)
     alternatives = [{"logprob": min(value, 0.0)} for value in likelihoods]
     token = {"logprob": min(peak, 0.0), "top_logprobs": alternatives}
     return {
-        "confidence": ranked[0],
-        "choice_margin": ranked[0] - ranked[1],
+        "confidence": probabilities[0],
+        "choice_margin": probabilities[0] - probabilities[1],
         **_log_items.token_log_signals([token], location),
     }
 
 
-def _judge_response(
+def _grade_response(
     row: LogRow, sample: _LmEvalSample, responses: list[Any], scorer: str | None
 ) -> tuple[str, ...]:
     """Fill in a generated answer; return the filtered response and the most frequent raw one."""
@@ -180,7 +180,7 @@ def _judge_response(
     texts = [text for text in samples if isinstance(text, str)]
     if len(texts) > 1:
         row.signals |= _log_items.agreement([text if text.strip() else None for text in texts])
-    # Of several raw responses, one that more than half of them are is used.
+    # A raw response is used if it is more than half of them.
     common = Counter(texts).most_common(1)
     return (row.answer, *(text for text, count in common if 2 * count > len(texts)))
 
@@ -191,7 +191,7 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
         if scorer not in sample.members:
             hint = _validate.suggestion(scorer, named)
             raise ArgumentError(
-                f"{sample.place}: has no metric {scorer!r}{hint}; metrics here: {', '.join(named) or 'none'}"
+                f"{sample.location}: has no metric {scorer!r}{hint}; metrics here: {', '.join(named) or 'none'}"
             )
         return _grade(sample, scorer)
     for name in (*(usual for usual in _USUAL_METRICS if usual in named), *named):
@@ -199,7 +199,7 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
             return _grade(sample, name)
     if fallback is None:
         raise FormatError(
-            f"{sample.place}: nothing says whether the answer is right; the sample has no metric"
+            f"{sample.location}: nothing says whether the answer is right; the sample has no metric"
         )
     return fallback
 
@@ -207,10 +207,10 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
 def _grade(sample: _LmEvalSample, name: str) -> float:
     """Return the value of a metric; NaN if it is null."""
     value = sample.members[name]
-    grade = _log_items.scalar_or_none(value, f"{sample.place}: {name}")
+    grade = _log_items.scalar_or_none(value, f"{sample.location}: {name}")
     if isinstance(grade, str) or _log_items.is_nested(value):
         raise DataError(
-            f"{sample.place}: the metric {name!r} must be a number for each sample to be a verdict"
+            f"{sample.location}: the metric {name!r} must be a number for each sample to be a verdict"
         )
     return math.nan if grade is None else float(grade)
 
@@ -223,7 +223,7 @@ def _likelihood(response: object) -> float | None:
 
 
 def _wordings(sample: _LmEvalSample, count: int) -> list[str]:
-    """Return the continuation of each choice; none if the file does not hold all of them."""
+    """Return the continuation of each choice; nothing if the file does not have all of them."""
     arguments = sample.get("arguments")
     entries = arguments.values() if isinstance(arguments, dict) else ()
     wordings = [_text(entry.get("arg_1")).strip() for entry in entries if isinstance(entry, dict)]

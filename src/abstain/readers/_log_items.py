@@ -1,11 +1,11 @@
 """From the rows of Inspect logs and lm-eval samples to items, and from several files to one table.
 
-Both have a grade next to each answer, and the grade decides: a right answer may be worded differently from the target,
-and a wrong one may look like it. If every grade is 0 or 1, truth and prediction are labels: the truth is the target,
-and the prediction is the target if the answer is right, otherwise the answer; so loss ``zero_one`` follows the grades.
-If grades have other values (0.5, 7 of 10), the truth is the highest grade, the prediction is the grade, and the scale
-is declared; so loss ``abs`` is the missing part of the grade. Answer, target and grade are metadata in both cases. Of
-long texts only the beginning is kept.
+Both have a grade for each answer, and the grade decides: a right answer may be worded differently from the target, and
+a wrong one may look like it. If every grade is 0 or 1, truth and prediction are labels: the truth is the target, and
+the prediction is the target if the answer is right, otherwise the answer. So loss ``zero_one`` follows the grades. If
+grades have other values (0.5, 7 of 10), the truth is the highest grade, the prediction is the grade, and the scale is
+declared. So loss ``abs`` is the missing part of the grade. Answer, target and grade are metadata in both cases. Only
+the beginning of a long text is kept.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ JUDGED_WRONG = "(judged wrong)"
 class LogRow:
     """One answer of a log.
 
-    Several answers to one question are samples of it, told apart by their epoch, from 1. The answer is as the scorer
-    read it, and the grade is NaN if there is none.
+    Several answers to one question have different epochs, from 1. The answer is the one that the scorer extracted. The
+    grade is NaN if there is none.
     """
 
     question: int | str
@@ -56,9 +56,9 @@ class LogRow:
 
 
 def apply_rule(ruling: Ruling, row: LogRow, texts: Iterable[str | None]) -> None:
-    """Mark an answer as an abstention if a rule finds one in its texts."""
+    """Turn an answer into an abstention if a rule finds one in its texts."""
     right = None if math.isnan(row.grade) else row.grade >= 1.0
-    if row.outcome == Outcome.ANSWERED and ruling.declines(*texts, right=right):
+    if ruling.declines(*texts, right=right):
         row.outcome = Outcome.ABSTAINED
 
 
@@ -76,8 +76,8 @@ def token_log_signals(tokens: Sequence[Mapping[str, Any]], location: str) -> dic
 def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     """Return the consistency signals of repeated answers; None is an abstention.
 
-    Answers that are all numbers are compared as numbers; otherwise as text, without regard to case and spacing, and
-    then there is no standard deviation.
+    Answers that are all numbers are compared as numbers, others as text without regard to case and spacing. Text has no
+    standard deviation.
 
     >>> agreement(["Paris", "paris ", None])["consistency_modal_confidence"]
     0.6666666666666666
@@ -268,7 +268,10 @@ def stack(parts: Sequence[Items]) -> Items:
         parts[0],
         **columns,
         signals={name: _joined_signal(parts, name) for name in signal_names},
-        metadata={name: _joined_metadata(parts, name) for name in metadata_names},
+        metadata={
+            name: np.concatenate([part.metadata.get(name, np.full(len(part), None)) for part in parts])
+            for name in metadata_names
+        },
         unnamed=tuple(dict.fromkeys(field for part in parts for field in part.unnamed)),
         counted=None,
     )
@@ -302,11 +305,6 @@ def _joined_signal(parts: Sequence[Items], name: str) -> Signal:
         np.concatenate([signal.values for signal in signals]),
         np.concatenate([signal.absent for signal in signals]),
     )
-
-
-def _joined_metadata(parts: Sequence[Items], name: str) -> NDArray[Any]:
-    columns = [part.metadata.get(name, np.full(len(part), None, dtype=object)) for part in parts]
-    return np.concatenate(columns)
 
 
 def _first_repeated(keys: Iterable[Any]) -> int | None:

@@ -1,12 +1,13 @@
 """`read` and the functions next to it: from a file, several files or a data frame to items.
 
-The format of a file is recognised by its content (`recognise_files`); `_formats` lists the formats and says how to
-add one. `ReadArguments` holds the arguments of `read` once they are checked, and is what every reader takes. A reader
-knows its format and `Items`, and nothing of the metrics that are computed from them.
+The format of a file is recognised by its content (`recognise_files`). `_formats` lists the formats and describes how to
+add one. Every reader takes `ReadArguments`: the arguments of `read` after they are checked. Readers do not depend on
+metrics.
 """
 
 from __future__ import annotations
 
+import codecs
 import glob
 import gzip
 import inspect
@@ -43,12 +44,10 @@ if TYPE_CHECKING:
 MEMBER_LIMIT = 1 << 27
 _COLUMN_ARGUMENTS = (
     *("truth", "prediction", "confidence", "abstained", "failed", "correct", "weight", "low", "high", "set"),
-    *("cluster", "cluster_by", "item", "system"),
+    *("cluster", "item", "system"),
 )
 # The arguments that only tables take, and those that choose a part of a log.
-_TABLE_ARGUMENTS = tuple(
-    name for name in (*_COLUMN_ARGUMENTS, "percent", "crossed", "failed_rule", "join") if name != "cluster_by"
-)
+_TABLE_ARGUMENTS = (*_COLUMN_ARGUMENTS, "percent", "crossed", "failed_rule", "join")
 _PART_ARGUMENTS = ("mode", "scorer", "filter")
 _HEAD_SIZE = 1 << 20
 _PATTERN = "*?["
@@ -60,9 +59,9 @@ _JSON_LINES = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadArguments:
-    """The arguments of `abstain.read`, where their meaning is documented; `parse` checks them.
+    """The arguments of `abstain.read`, which documents them; `parse` checks them.
 
-    `cluster` is also the value of `cluster_by`, and rules are parsed.
+    `cluster` also has the value of `cluster_by`, and rules are parsed.
     """
 
     format: str | None = None
@@ -153,52 +152,50 @@ def read(
 ) -> Items:
     """Read items from a file, several files or a data frame.
 
-    Run files, evaluation results, Inspect logs (``.eval``, ``.json``), lm-eval samples, CSV, Parquet and
-    JSONL are told apart by what they hold. A table's columns are named, or guessed from their usual names;
-    ``provenance["columns"]`` says which was taken for what.
+    Run files, evaluation results, Inspect logs (``.eval``, ``.json``), lm-eval samples, CSV, Parquet and JSONL are
+    recognised by their content. The columns of a table are named, or guessed by their usual names;
+    ``provenance["columns"]`` shows the column of each field.
 
     Args:
-        source: a path, a pattern such as ``logs/*.eval``, several of those (read as one), or a pandas,
-            polars, PyArrow or DuckDB table.
-        format: what the file is, where its content does not tell: "run", "evaluation", "inspect", "lm-eval",
-            "csv", "parquet" or "jsonl".
-        mode: which experiment of a run file, such as "few_shot"; needed when the file holds several.
-        scale: lowest and highest score there can be; else what the file declares.
-        truth: the column of what is right.
-        prediction: the column of what the model said.
-        confidence: the column of its confidence; also the signal "confidence" from then on.
+        source: a path, a pattern such as ``logs/*.eval``, several of those (read as one), or a pandas, polars, PyArrow
+            or DuckDB table.
+        format: "run", "evaluation", "inspect", "lm-eval", "csv", "parquet" or "jsonl". Default: recognised.
+        mode: the experiment of a run file, such as "few_shot"; required if the file has several.
+        scale: the lowest and the highest possible score. Default: the scale that the file declares.
+        truth: the column of labels.
+        prediction: the column of the model's answers.
+        confidence: the column of its confidence, which also becomes the signal "confidence".
         abstained: the boolean column of abstentions.
         failed: the boolean column of items for which the run produced nothing.
-        correct: a column that already says right or wrong (true and false, 1 and 0, or C and I), in place of
-            truth and prediction.
-        weight: the column that says how many rows each row stands for; never guessed.
+        correct: a column of verdicts (true and false, 1 and 0, or C and I), instead of truth and prediction.
+        weight: the column with the number of rows that each row represents; never guessed.
         low: the column of the lower bound of a predicted interval; never guessed.
         high: the column of its upper bound; never guessed.
         set: the column of predicted sets: lists, JSON arrays, or labels divided by ``|``; never guessed.
-        cluster: the column of cluster ids; in a log the key of a sample's metadata or of its document.
+        cluster: the column of cluster ids; in a log, a key of the metadata of a sample or of its document.
         cluster_by: another word for `cluster`.
         item: the column of item names.
-        signals: numeric columns to keep for confidences; every other one when left out.
-        metadata: columns to keep as they are; every other plain one when left out.
-        null_prediction: what a missing prediction means, "abstained" or "failed"; an error when left out.
-        abstain_rule: who declined where the source does not say: "choice:E", "regex:(?i)not sure",
+        signals: numeric columns to keep for confidences. Default: all others.
+        metadata: columns to keep unchanged. Default: all other plain columns.
+        null_prediction: the meaning of a missing prediction, "abstained" or "failed". Default: an error.
+        abstain_rule: finds abstentions that the source does not mark: "choice:E", "regex:(?i)not sure",
             "phrases:I don't know|cannot say", or an `AbstentionRule`.
-        failed_rule: which answers of a table are none, because the run produced nothing: how they begin, such as
-            "ERR:", or a rule in the forms of `abstain_rule`.
-        join: a key and a second table, where truth and predictions stand apart: every row gets the columns of the row
-            with the same key there.
-        system: the column that says whose row it is, ``system`` or ``model`` when left out; see `read_systems`.
-        percent: the signals that are per cent, and are divided by 100; when left out, a confidence is taken for per
-            cent if its values tell: none between 0 and 1, and the largest from above 10 up to 100.
-        crossed: what a lower bound above the upper one means: "sort" to exchange them, "empty" for an interval that
-            holds nothing; an error when left out.
+        failed_rule: finds answers of a table for which the run produced nothing: their beginning, such as "ERR:", or a
+            rule in the forms of `abstain_rule`.
+        join: a key and a second table, if truth and predictions are in different tables. Every row gets the columns of
+            the row with the same key in the second table.
+        system: the column of system names. Default: ``system`` or ``model``; see `read_systems`.
+        percent: the signals in percent, which are divided by 100. Default: a confidence without values between 0 and 1
+            whose largest value is above 10 and at most 100.
+        crossed: the meaning of a lower bound above the upper one: "sort" exchanges them, "empty" is an interval that
+            contains nothing. Default: an error.
         positive: the label that counts as 1 for binary metrics such as F1 and AUROC; all others count as 0. Default: 1.
-        scorer: which judge of a log: a scorer of Inspect ("name", or "name.key" where it gives several
-            values), or a metric of lm-eval.
-        filter: which filter of lm-eval samples; all when left out.
-        member_limit: most bytes of one sample of an Inspect log, decompressed.
-        total_limit: most bytes of all its samples together; 4 MiB and 200 times its own size when left out.
-        problems: where to collect what is wrong with the rows of a table, instead of raising the first.
+        scorer: the scorer of an Inspect log ("name", or "name.key" if it gives several values), or the metric of
+            lm-eval samples.
+        filter: the filter of lm-eval samples. Default: all.
+        member_limit: the most bytes of one sample of an Inspect log, decompressed.
+        total_limit: the most bytes of all its samples together. Default: 4 MiB and 200 times its own size.
+        problems: collects the problems with the rows of a table, instead of raising the first.
 
     >>> read("tests/data/examples/run_a.json", mode="few_shot")
     Items(240 items in 30 participants: 150 answered, 66 abstained, 24 failed, 0 unscored)
@@ -218,7 +215,7 @@ def read(
 def read_systems(source: Any, **arguments: Any) -> dict[str, Items]:
     """Read the items of every system in a source, by name; a single one is called "".
 
-    A long table holds several: one per value of its column ``system`` or ``model``, or of the column that `system`
+    A long table has several: one for each value of its column ``system`` or ``model``, or of the column that `system`
     names. The arguments are those of `read`.
 
     >>> import polars
@@ -228,7 +225,7 @@ def read_systems(source: Any, **arguments: Any) -> dict[str, Items]:
     """
     parsed = ReadArguments.parse(**arguments)
     files, form = recognise_files(source, parsed.format)
-    _check_taken(parsed, files, form)
+    _check_supported(parsed, files, form)
     if form is None or form.read_items is None:
         return _read_table(_open_table(source, files, form), form, parsed)
     parts = [form.read_items(file, parsed).with_provenance(format=form.name) for file in files]
@@ -237,17 +234,19 @@ def read_systems(source: Any, **arguments: Any) -> dict[str, Items]:
         return {"": items.with_positive(parsed.positive)}
 
 
-def _check_taken(arguments: ReadArguments, files: Sequence[_files.SourceFile], form: Format | None) -> None:
-    """Raise if an argument is set that a source of this format does not take; None is the format of a data frame."""
-    taken = () if form is None else form.arguments
+def _check_supported(
+    arguments: ReadArguments, files: Sequence[_files.SourceFile], form: Format | None
+) -> None:
+    """Raise if an argument is set that this format does not support; None is the format of a data frame."""
+    supported = () if form is None else form.arguments
     if form is not None and form.read_items is not None:
         for name in _TABLE_ARGUMENTS:
-            if name not in taken and getattr(arguments, name) is not None:
+            if name not in supported and getattr(arguments, name) is not None:
                 raise ArgumentError(
                     f"{files[0]}: {name} names a column of a table, and this is {form.described}"
                 )
     for name in _PART_ARGUMENTS:
-        if name not in taken and getattr(arguments, name) is not None:
+        if name not in supported and getattr(arguments, name) is not None:
             source = "a data frame" if form is None else f"{files[0]}: {form.described}"
             raise ArgumentError(f"{source} has no {name} to choose; leave {name} out")
 
@@ -273,8 +272,8 @@ def table_origin(table: SourceTable, form: Format | None) -> dict[str, Any]:
 def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]:
     """Return all systems of several sources by name.
 
-    A source of one system gives it the name of the source. A table of several systems gives them their own names; if
-    there are other sources, the name of the source goes before. Each source is passed as `read_systems` returns it.
+    The only system of a source gets the name of the source. The systems of a table keep their names, after the name of
+    the table if there are other sources. Each source is passed as `read_systems` returns it.
 
     >>> items = read("tests/data/examples/run_a.json", mode="few_shot")
     >>> list(name_systems({"table": {"a": items, "b": items}}))
@@ -290,7 +289,7 @@ def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]
 
 
 def items_of_argument(source: Any, reading: Mapping[str, Any], function: Callable[..., Any]) -> Items:
-    """Return the items that were passed to `function`: Items as they are; a data frame or a file is read."""
+    """Return the items that were passed to `function`: Items unchanged; a data frame or a file is read."""
     check_arguments(reading, function)
     if source is None or isinstance(source, (bool, int, float, list, tuple, Mapping)):
         raise ArgumentError(
@@ -322,7 +321,7 @@ def check_arguments(arguments: Mapping[str, Any], function: Callable[..., Any]) 
     for name, value in arguments.items():
         if name not in names:
             raise _validate.unknown_argument(function.__name__, name, names)
-        if name in _COLUMN_ARGUMENTS and value is not None and not isinstance(value, str):
+        if name in (*_COLUMN_ARGUMENTS, "cluster_by") and value is not None and not isinstance(value, str):
             column = getattr(value, "name", None)
             example = column if isinstance(column, str) else "label"
             raise ArgumentError(
@@ -337,7 +336,7 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     Args:
         source: a path, a pattern, several of those (read as one), or a data frame, as for `read`: CSV with any
             usual delimiter, compressed or not, Parquet and JSONL.
-        format: "csv", "parquet" or "jsonl", where the content does not tell.
+        format: "csv", "parquet" or "jsonl". Default: recognised.
 
     >>> import polars
     >>> table = open_table(polars.DataFrame({"y": [1.5, 2], "site": ["a", "b"], "set": [["x"], ["x", "y"]]}))
@@ -355,7 +354,7 @@ def _open_table(source: Any, files: Sequence[_files.SourceFile], form: Format | 
 
 
 def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Return the files that a path, a pattern or several of either name; a name that exists is no pattern."""
+    """Return the files that a path, a pattern or several of them name; the path of a file is not a pattern."""
     parts = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     paths: list[Path] = []
     for part in parts:
@@ -376,42 +375,43 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
                 raise ArgumentError(
                     f"{file}: an address; download it first, for example with curl, and name the file"
                 )
-            raise ArgumentError(f"{file}: no such file{_validate.suggestion(path.name, _neighbours(path))}")
+            raise ArgumentError(
+                f"{file}: no such file{_validate.suggestion(path.name, _names_in(path.parent))}"
+            )
     return paths
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """Return the logs or tables of a folder, which are of one kind."""
-    names = [name for name in sorted(_neighbours(folder / "any")) if not name.startswith(".")]
-    kinds = {kind: [name for name in names if name.endswith(kind)] for kind in _IN_FOLDERS}
-    present = {kind: inside for kind, inside in kinds.items() if inside}
+    """Return the logs or tables in a folder, which must be of one kind."""
+    names = [name for name in sorted(_names_in(folder)) if not name.startswith(".")]
+    by_ending = {ending: [name for name in names if name.endswith(ending)] for ending in _IN_FOLDERS}
+    present = {ending: files for ending, files in by_ending.items() if files}
     if len(present) != 1:
-        held = (
-            ", ".join(f"{len(inside):,} {kind}" for kind, inside in present.items()) or "no log and no table"
-        )
+        counts = ", ".join(f"{len(files):,} {ending}" for ending, files in present.items())
+        content = counts or "no log and no table"
         raise ArgumentError(
-            f"{folder}: a folder with {held}; name files, or a pattern such as '{folder}/*.eval'"
+            f"{folder}: a folder with {content}; name files, or a pattern such as '{folder}/*.eval'"
         )
     return [folder / name for name in next(iter(present.values()))]
 
 
-def _neighbours(path: Path) -> list[str]:
-    """Return what else is in the folder of a file that is not there, as far as one may look."""
+def _names_in(folder: Path) -> list[str]:
+    """Return the names of all files in a folder; nothing if it cannot be read."""
     try:
-        return os.listdir(path.parent)  # noqa: PTH208  (names are wanted, not paths)
+        return os.listdir(folder)  # noqa: PTH208  (names are wanted, not paths)
     except (OSError, ValueError):
         return []
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a path or a pattern names tables, which may hold several systems."""
+    """Return whether a path or a pattern names tables, which may have several systems."""
     first = expand(path)[0]
-    # A pipe can be read only once, and that is when its items are read.
+    # A pipe can be read only once, to get its items.
     return first.is_file() and _recognise(_files.SourceFile(first)).is_table
 
 
 def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFile], Format | None]:
-    """Return the files of a source and their common format (`name`, or recognised); nothing and None for a frame."""
+    """Return the files of a source and their format (`name`, or recognised); no files and None for a frame."""
     parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
     if not all(isinstance(part, (str, os.PathLike)) for part in parts):
         if name is not None:
@@ -422,9 +422,7 @@ def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFi
     files = [_files.SourceFile(path) for path in expand(parts)]
     if name is not None:
         for file in files if FORMATS[name].is_table else ():
-            head, _ = _read_head(file)
-            if head.startswith(MAYBE_TRANSLATED):
-                translate(file, head)
+            _read_head(file)  # translates it
         return files, FORMATS[name]
     forms = [_recognise(file) for file in files]
     if len({form.name for form in forms}) > 1:
@@ -436,14 +434,12 @@ def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFi
 def _recognise(file: _files.SourceFile) -> Format:
     """Return the format of a file by its first megabyte."""
     head, complete = _read_head(file)
-    if head.startswith(MAYBE_TRANSLATED) and translate(file, head):
-        head, complete = _read_head(file)
     for form in FORMATS.values():
         if form.magic is not None and head.startswith(form.magic):
             return form
     if head.startswith((b"ARROW1", b"FEA1")):
         raise FormatError(f"{file}: an Arrow file; open it with pyarrow and pass the table")
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if not text:
         raise FormatError(f"{file}: the file is empty")
     is_json = text[:1] in (b"{", b"[")
@@ -496,7 +492,7 @@ def _object_keys(line: bytes) -> set[str] | None:
 
 
 def _read_head(file: _files.SourceFile) -> tuple[bytes, bool]:
-    """Return the first bytes of a file, decompressed, and whether that is all of it."""
+    """Return the first bytes of a file, decompressed, and whether that is all of it; translate the file if needed."""
     try:
         with file.open() as opened:
             head = opened.read(_HEAD_SIZE)
@@ -505,4 +501,6 @@ def _read_head(file: _files.SourceFile) -> tuple[bytes, bool]:
                 head = gzip.GzipFile(fileobj=opened).read(_HEAD_SIZE)
     except (OSError, EOFError, zlib.error):
         raise FormatError(f"{file}: cannot be read; the file may be damaged or cut off") from None
+    if head.startswith(MAYBE_TRANSLATED) and translate(file, head):
+        return _read_head(file)
     return head, len(head) < _HEAD_SIZE

@@ -1,13 +1,13 @@
-"""Abstention rules: who declined, in sources that do not say so.
+"""Abstention rules find refusals in sources that do not mark them.
 
-A rule reads an answer and says one of three things: abstained, answered, or undetermined. It is undetermined
-where there is nothing to read, and where the rule says abstained although the source judged the answer right:
-a hedge before a good answer is no refusal. A rule never changes what a source says of itself, and the counts
-of all three travel with the items. Written as text a rule is one of::
+A rule classifies an answer as abstained, answered or undetermined. It is undetermined if there is no text, or if the
+rule matches but the source graded the answer as right: a hedge before a good answer is not a refusal. A rule never
+changes an outcome that the source records, and the counts of all three are part of the provenance of the items. Rules
+are written as text::
 
     choice:E                          the answer is this choice (its label or its wording)
     regex:(?i)not enough evidence     the answer contains a match
-    phrases:I don't know|cannot say   the answer contains one of the phrases, whatever their case and spacing
+    phrases:I don't know|cannot say   the answer contains one of the phrases, in any case and spacing
     phrases:@refusals.txt             the same, one phrase per line of a file
 """
 
@@ -25,7 +25,7 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Answers that hold one of these look like refusals; a rule that counts them so is proposed, never applied unasked.
+# Answers that contain one of these look like refusals. A rule for them is proposed, and never applied by default.
 REFUSALS = (
     "I don't know",
     "I do not know",
@@ -42,15 +42,16 @@ REFUSALS = (
     "insufficient information",
     "not enough evidence",
 )
-# So many answers, and such a share of them, are worth a word; so many are looked at first.
-_FEWEST, _SHARE, _FIRST = 3, 0.05, 20_000
+# A rule is proposed for at least so many answers that are at least this proportion of all. As most sources have none,
+# a first part of the answers is examined before all of them are.
+_FEWEST, _PROPORTION, _FIRST = 3, 0.05, 20_000
 
 _FORMS = ("choice", "regex", "phrases")
 _KINDS = "choice:<choice>, regex:<pattern> or phrases:<phrase>|<phrase>..."
 
 
 class Determination(enum.Enum):
-    """What a rule says of an answer."""
+    """How a rule classifies an answer."""
 
     ABSTAINED = "abstained"
     ANSWERED = "answered"
@@ -59,12 +60,12 @@ class Determination(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AbstentionRule:
-    """A way to tell a refusal from an answer; build one with `choice`, `regex`, `phrases` or `parse`.
+    """Distinguishes refusals from answers; build one with `choice`, `regex`, `phrases` or `parse`.
 
     Attributes:
         text: the rule as it is written on the command line.
-        pattern: what a refusal matches; for a choice the whole answer must.
-        whole: True when the whole answer must match.
+        pattern: the pattern of a refusal.
+        whole: True if the whole answer must match.
 
     >>> rule = AbstentionRule.phrases(["I don't know", "cannot say"])
     >>> [rule.determine(text).value for text in ("Sorry, I  DON'T know.", "Paris", "")]
@@ -79,14 +80,14 @@ class AbstentionRule:
 
     @classmethod
     def choice(cls, name: str) -> AbstentionRule:
-        """The rule that an answer which is this choice, and nothing else, declines."""
+        """Return the rule that an answer declines if it is this choice and nothing else."""
         if not name.strip():
             raise ArgumentError("a rule needs a choice, such as choice:E")
         return cls(f"choice:{name}", re.compile(re.escape(_plain(name))), whole=True)
 
     @classmethod
     def regex(cls, pattern: str) -> AbstentionRule:
-        """The rule that an answer with a match of `pattern` in it declines."""
+        """Return the rule that an answer declines if it contains a match of `pattern`."""
         if not pattern:
             raise ArgumentError("a rule needs a pattern, such as regex:(?i)not sure")
         try:
@@ -96,7 +97,7 @@ class AbstentionRule:
 
     @classmethod
     def phrases(cls, phrases: Sequence[str]) -> AbstentionRule:
-        """The rule that an answer with one of `phrases` in it declines, whatever their case and spacing."""
+        """Return the rule that an answer declines if it contains one of `phrases`, in any case and spacing."""
         plain = [_plain(phrase) for phrase in phrases if _plain(phrase)]
         if not plain:
             raise ArgumentError("a rule needs phrases, such as phrases:I don't know|cannot say")
@@ -104,14 +105,14 @@ class AbstentionRule:
 
     @classmethod
     def beginning(cls, text: str) -> AbstentionRule:
-        """The rule that an answer which begins like this is none, whatever its case and spacing."""
+        """Return the rule that an answer failed if it begins like this, in any case and spacing."""
         if not text.strip():
             raise ArgumentError("a rule needs the beginning of such an answer, such as ERR:")
         return cls(f"begins:{text}", re.compile(rf"\A{re.escape(_plain(text))}"), whole=False)
 
     @classmethod
     def parse_failed(cls, text: str) -> AbstentionRule:
-        """Return the rule for failed answers that `text` writes: one of the forms above, else how they begin.
+        """Return a rule for failed answers from text: one of the forms above, or the beginning of such answers.
 
         >>> AbstentionRule.parse_failed("ERR:").determine("err: no reply").value
         'abstained'
@@ -120,7 +121,7 @@ class AbstentionRule:
 
     @classmethod
     def parse(cls, text: str) -> AbstentionRule:
-        """Return the rule that `text` writes."""
+        """Return a rule from text."""
         kind, _, rest = text.partition(":")
         if kind == "choice":
             return cls.choice(rest)
@@ -137,7 +138,7 @@ class AbstentionRule:
         raise ArgumentError(f"a rule must be {_KINDS}, got {text!r}")
 
     def determine(self, *answers: str | None, right: bool | None = None) -> Determination:
-        """Say what an answer is; several wordings of one answer may be given, and `right` if it was judged so."""
+        """Classify an answer, which may have several wordings; `right` if it was graded as right."""
         readable = [answer for answer in answers if answer is not None and answer.strip()]
         if not readable:
             return Determination.UNDETERMINED
@@ -146,30 +147,27 @@ class AbstentionRule:
         return Determination.UNDETERMINED if right else Determination.ABSTAINED
 
     def _matches(self, answer: str) -> bool:
-        if self.whole:
-            return self.pattern.fullmatch(_plain(answer)) is not None
-        if self.text.startswith("regex:"):
-            return self.pattern.search(answer) is not None
-        return self.pattern.search(_plain(answer)) is not None
+        match = self.pattern.fullmatch if self.whole else self.pattern.search
+        return match(answer if self.text.startswith("regex:") else _plain(answer)) is not None
 
 
 @dataclass(slots=True)
 class Ruling:
-    """A rule at work on one source, if there is one, and how often it said what."""
+    """A rule for one source, if there is one, and the counts of its classifications."""
 
     rule: AbstentionRule | None
     counts: Counter[str] = field(default_factory=Counter)
 
     def declines(self, *answers: str | None, right: bool | None, rows: int = 1) -> bool:
-        """True if the rule finds an abstention; see `AbstentionRule.determine`. `rows` is how many rows gave it."""
+        """Return whether the rule finds an abstention in an answer that `rows` rows have; see `determine`."""
         if self.rule is None:
             return False
-        outcomes = self.rule.determine(*answers, right=right)
-        self.counts[outcomes.value] += rows
-        return outcomes is Determination.ABSTAINED
+        determination = self.rule.determine(*answers, right=right)
+        self.counts[determination.value] += rows
+        return determination is Determination.ABSTAINED
 
     def provenance(self, name: str = "abstention_rule") -> dict[str, Any]:
-        """Return what the items' provenance says of the rule."""
+        """Return the rule and its counts for the provenance of the items."""
         return {} if self.rule is None else {name: {"rule": self.rule.text, **self.counts}}
 
 
@@ -186,7 +184,7 @@ def joined_counts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def looks_like_refusals(answers: Sequence[tuple[str, bool]]) -> dict[str, Any]:
-    """Return what the provenance says of answers that look like refusals, each given with whether it was right.
+    """Return the provenance of answers that look like refusals; each answer comes with whether it was right.
 
     >>> said = [("I don\u2019t know.", False)] * 3 + [("Paris", True)] * 7
     >>> looks_like_refusals(said)
@@ -196,10 +194,10 @@ def looks_like_refusals(answers: Sequence[tuple[str, bool]]) -> dict[str, Any]:
     """
     phrases: dict[str, None] = {}
     for part in (answers[:_FIRST], answers):
-        looked_at = Counter(text for text, right in part if not right)
-        refusals = {text: _refusal_in(text) for text in looked_at}
-        count = sum(looked_at[text] for text, phrase in refusals.items() if phrase)
-        if count < max(_FEWEST, _SHARE * len(part)):
+        counts = Counter(text for text, right in part if not right)
+        refusals = {text: _refusal_in(text) for text in counts}
+        count = sum(counts[text] for text, phrase in refusals.items() if phrase)
+        if count < max(_FEWEST, _PROPORTION * len(part)):
             return {}
         phrases = dict.fromkeys(phrase for phrase in REFUSALS if phrase in refusals.values())
     return {"refusals": {"count": count, "answers": len(answers), "phrases": tuple(phrases)}}
@@ -211,5 +209,5 @@ def _refusal_in(text: str) -> str | None:
 
 
 def _plain(text: str) -> str:
-    # Typographic apostrophes are the commonest reason why a phrase is not found.
+    # Typographic apostrophes are the most frequent reason why a phrase is not found.
     return " ".join(text.replace("\u2019", "'").casefold().split())

@@ -126,7 +126,7 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
     if not isinstance(record, dict) or not isinstance(record.get("experiments"), list):
         raise FormatError(f"{path}: not a run file; it must be an object with a list of experiments")
     run = _files.convert(record, _RunDocument, path)
-    experiment = _choose(run.experiments, arguments.mode, path)
+    experiment = _choose_experiment(run.experiments, arguments.mode, path)
     provenance = experiment.provenance or _Provenance()
     participants = _participants(experiment, path)
     bounds = _validate.scale(scale) if scale is not None else _declared_scale(provenance, path)
@@ -163,7 +163,7 @@ def _declared_scale(provenance: _Provenance, path: str) -> tuple[float, float]:
         raise FormatError(f"{path}: provenance.{problem}") from None
 
 
-def _choose(experiments: list[_Experiment], mode: str | None, path: str) -> _Experiment:
+def _choose_experiment(experiments: list[_Experiment], mode: str | None, path: str) -> _Experiment:
     if not experiments:
         raise FormatError(f"{path}: the run file has no experiments")
     modes = [experiment.mode for experiment in experiments]
@@ -227,7 +227,7 @@ def _participant_rows(
         return [_RunRow(identifier, item, np.nan, np.nan, {}, Outcome.FAILED) for item in items]
     truths = _complete(record, "ground_truth_items", items, path)
     predictions = _complete(record, "predicted_items", items, path)
-    signals = _signals(record, items, path)
+    signals = _item_signals(record, items, path)
     rows = []
     for item in items:
         location = f"{path}: participant {identifier}, item {item}"
@@ -240,7 +240,7 @@ def _participant_rows(
     return rows
 
 
-def _signals(record: _Participant, items: Mapping[str, None], path: str) -> dict[str, Mapping[str, Any]]:
+def _item_signals(record: _Participant, items: Mapping[str, None], path: str) -> dict[str, Mapping[str, Any]]:
     if record.item_signals is not None:
         maps = _complete(record, "item_signals", items, path)
         _check_signals(record, maps, path)

@@ -1,6 +1,6 @@
-"""The files of a table, which DuckDB reads in several passes: header, columns, hash.
+"""The files of a table, which are read in several passes: header, columns, hash.
 
-A file that another program replaces or changes between two passes is detected by its size and times, and is an error.
+It is an error if another program replaces or changes a file between two passes, which its size and times show.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_PATH = re.compile(r"[^*?\[\\\ud800-\udfff]+")
 
 
 class TableFiles:
-    """Some files that are read as one table, in the order given.
+    """Some files that are read as one table, in the given order; iterating gives pairs of path and location.
 
     Attributes:
         paths: the paths that the caller named.
@@ -40,6 +40,9 @@ class TableFiles:
         self._folder: Path | None = None
         self.locations = tuple(self._locate(file, number) for number, file in enumerate(files))
         self._states = [_state(location) for location in self.locations]
+
+    def __iter__(self) -> Iterator[tuple[Path, Path]]:
+        return zip(self.paths, self.locations, strict=True)
 
     def _locate(self, file: _files.SourceFile, number: int) -> Path:
         path = file.path.absolute()
@@ -59,7 +62,7 @@ class TableFiles:
 
     def check(self) -> None:
         """Raise if a file was replaced or changed since it was opened."""
-        for path, location, state in zip(self.paths, self.locations, self._states, strict=True):
+        for (path, location), state in zip(self, self._states, strict=True):
             if _state(location) != state:
                 raise DataError(f"{path}: was changed while it was read; read it again when it is complete")
 

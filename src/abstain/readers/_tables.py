@@ -1,9 +1,9 @@
-"""Tables: columns by name, only those that are asked for.
+"""Tables: columns by name, loaded when they are needed.
 
-A `SourceTable` says which columns there are and of what kind, loads some of them as arrays, and gives single ones as
-numbers, flags, labels or lists, each complete or an error that names the file, the column and the row. Files are opened
-by `_file_tables`, data frames by `_frame_tables`. What a text spells is known to `_values`, what a column means for
-items to `_roles` and `_columns`.
+A `SourceTable` lists its columns and their kinds, loads some of them as arrays, and returns single ones as numbers,
+flags, labels or lists. A column that is incomplete or has other values is an error that names the file, the column and
+the row. `_file_tables` opens files, `_frame_tables` data frames. `_values` interprets text, `_fields` and `_columns`
+make items of columns.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# What a column of text is loaded as: text as it is written; the numbers or booleans that all of it spells; or names,
-# which are whole numbers if all of it is written as such.
+# A column of text is loaded as the text itself, as the numbers or booleans that all of it spells, or as names: whole
+# numbers if all of it spells those, otherwise text.
 Form = Literal["text", "value", "name"]
 
 _MOST_CELLS = 1 << 25
@@ -35,9 +35,10 @@ class SourceTable(ABC):
     """A source of columns; `abstain.readers.open_table` makes one.
 
     Attributes:
-        label: what it is called in messages.
-        paths: the files it is read from, none for a frame.
-        declared: what the source says of itself: the scale, what a cluster is called, the classes of sets.
+        label: its name in messages.
+        paths: its files; none for a frame.
+        declared: properties of the items that the source declares: the scale, the word for a cluster, the classes of
+            sets.
     """
 
     label: str
@@ -54,36 +55,36 @@ class SourceTable(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     @abstractmethod
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:
         """Return columns as arrays: numbers, NaN for null, or objects, None for null.
 
-        Lists are objects, each a list or a JSON array. A source may leave it to `_values` what text spells; it never
-        reads text as anything else than `_values` would.
+        Lists are objects, each a list or a JSON array. A source may return text in any form, and `_values` interprets
+        it. If a source interprets text, the result is that of `_values`.
         """
 
     def prepare(self, names: Iterable[str]) -> None:  # noqa: B027  (most sources need nothing)
-        """Get columns ready to be loaded one after the other, if the source is slow to read."""
+        """Read columns at once that are loaded one after the other, if the source is slow to read."""
 
     @property
     def headed(self) -> bool:
-        """False where the names of columns may be a record, which nobody may be told."""
+        """False if the names of the columns may be a record, which must not be printed."""
         return True
 
     @property
     def usual(self) -> bool:
-        """False where no name of a column is a usual one, and nothing else says at once that they are names."""
+        """False if no column has a usual name, and the source may have no names at all."""
         return True
 
     @property
     def listed_columns(self) -> str:
-        """The columns in words, for a message."""
+        """The names of the columns for a message."""
         return _validate.listed_columns(self.kinds, headed=self.headed)
 
     def check_columns(self, names: Iterable[str], *, lists: bool = False) -> None:
-        """Raise unless there are all columns named, plain ones or with `lists` also lists; suggest the nearest."""
+        """Raise unless all named columns exist and are plain, or also lists if `lists`; suggest the nearest name."""
         for name in names:
             if name not in self.kinds:
                 hint = _validate.suggestion(name, self.kinds)
@@ -94,19 +95,19 @@ class SourceTable(ABC):
                 )
 
     def repeats(self, name: str) -> bool:
-        """True where a column has several values, and some of them more than once."""
+        """Return whether a column has at least two different values, and one of them more than once."""
         values = self.load([name])[name]
         stated = values[~labels.missing(values)].tolist()
         return 1 < len(set(stated)) < len(stated)
 
     def numbers(self, name: str, *, gaps: bool = False) -> NDArray[np.float64]:
-        """Return a column of numbers; infinities are numbers, and NaN where `gaps` allows something to be missing."""
+        """Return a column of numbers, which may be infinite; NaN for a missing one if `gaps` allows it."""
         return _values.as_numbers(self._plain(name, "numbers", "value"), name, self._problems, gaps=gaps)
 
     def bounds(
         self, low: str, high: str, truth: NDArray[np.float64], crossed: str | None = None
     ) -> NDArray[np.float64]:
-        """Return the bounds of intervals, (rows, 2); crossed ones in order where `crossed` says how."""
+        """Return the bounds of intervals, (rows, 2); `crossed` is how to order crossed ones (see `read`)."""
         pair = self.numbers(low), self.numbers(high)
         return np.column_stack(pair if crossed is None else _values.uncrossed(*pair, truth, crossed))
 
@@ -115,11 +116,11 @@ class SourceTable(ABC):
         return _values.as_flags(self._plain(name, "true or false", "value"), name, self._problems)
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Return a column of labels: whole numbers where all of them are, else text."""
+        """Return a column of labels: whole numbers if all of them are, otherwise text."""
         return _values.as_names(self._plain(name, "single labels", "name"), name, self._problems)
 
     def texts(self, name: str) -> list[str | None]:
-        """Return a column as text, as it is written; None where it says nothing."""
+        """Return a column as text, None for a missing value."""
         values = self._plain(name, "text", "text")
         gaps = _values.blank(values)
         return [
@@ -127,11 +128,11 @@ class SourceTable(ABC):
         ]
 
     def spells_numbers(self, name: str) -> bool:
-        """True where a column holds numbers that are not whole; of a file that has no types, a sample is looked at."""
+        """Return whether a column holds numbers that are not all whole, or text that spells them."""
         return self.kinds[name] == "number"
 
     def loadable(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the names of all columns that nobody asked for by name, unless they are too many to load."""
+        """Return the names of columns that the caller did not name; raise if they are too many to load."""
         if len(names) > 100 and len(names) * self.rows > self._most_cells:
             raise ArgumentError(
                 f"{self.label}: {self.rows:,} rows of {len(names):,} columns are too many to load; name those that are "
@@ -149,7 +150,7 @@ class SourceTable(ABC):
 
     @abstractmethod
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
-        """Return a frame with one more column of two words, the second where marked; write files to `part`."""
+        """Return a frame with one more column: `words[1]` in marked rows, else `words[0]`; write files to `part`."""
 
     def sha256(self) -> str | None:
         """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
@@ -157,7 +158,7 @@ class SourceTable(ABC):
 
     @property
     def _most_cells(self) -> int:
-        """How many cells may be loaded when nobody says which columns are needed."""
+        """The most cells that are loaded if the caller does not name the columns."""
         return _MOST_CELLS
 
     @property
@@ -178,7 +179,7 @@ class SourceTable(ABC):
 
 
 class QueriedColumn(NamedTuple):
-    """What to select to get a column, and its kind; text may spell anything."""
+    """The expression that selects a column, and its kind. Text may spell anything."""
 
     expression: str
     kind: str

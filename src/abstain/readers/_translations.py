@@ -1,7 +1,7 @@
-"""Files that are read in translation: text in UTF-16, and the sheet of a workbook, become the text that they stand for.
+"""Files that are converted before they are read: text in UTF-16 to UTF-8, and the sheet of a workbook to CSV.
 
-A workbook is read as the CSV that it would be saved as: whole numbers without a point, dates as they are written in
-ISO 8601, nothing where a cell is empty. Its hash is that of the workbook.
+Whole numbers of a workbook are written without a point, dates in ISO 8601, and empty cells as nothing. The hash of the
+items is that of the workbook.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from abstain.readers._formats import OLE, UTF_16, ZIP
 if TYPE_CHECKING:
     from abstain._files import SourceFile
 
-# A part that every workbook has, and no log.
-_PARTS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
-# So much may the parts of a workbook expand to.
+# Each kind of workbook has one of these parts, and no log has any.
+_WORKBOOK_PARTS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
+# The most bytes that the parts of a workbook may have when decompressed.
 _MOST_BYTES = 1 << 28
 
 
 def translate(file: SourceFile, beginning: bytes) -> bool:
-    """Have a file read in translation if it begins like one that needs it; return whether it does."""
+    """Convert a file if its beginning shows that it must be; return whether it does."""
     if beginning.startswith(UTF_16):
         file.translate(lambda content: _text(content, file))
         return True
@@ -37,9 +37,9 @@ def translate(file: SourceFile, beginning: bytes) -> bool:
 def _is_workbook(file: SourceFile) -> bool:
     try:
         with file.open() as opened, zipfile.ZipFile(opened) as archive:
-            return not _PARTS.isdisjoint(archive.namelist())
+            return not _WORKBOOK_PARTS.isdisjoint(archive.namelist())
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
-        return False  # whoever reads it as a log says what is wrong with it
+        return False  # the reader of logs reports what is wrong with it
 
 
 def _text(content: bytes, path: SourceFile) -> bytes:

@@ -1,13 +1,12 @@
-"""What the values of a column mean: numbers, flags, labels, names, lists of labels; and what is wrong with them.
+"""The values of a column as numbers, flags, labels, names or lists of labels, and the problems with them.
 
-One rule for every source: text that spells nothing but numbers is a column of numbers, whether it comes from a CSV
-file, which knows only text, or from a frame. Names (of clusters, items, groups) are exact: text or whole numbers,
-never floats, which no longer tell neighbours apart beyond 2 to the power of 53.
+One rule for every source: text that spells only numbers is a column of numbers, whether it comes from a CSV file, which
+has only text, or from a frame. Names (of clusters, items, groups) are exact: text or whole numbers, never floats, which
+cannot distinguish neighbouring numbers beyond 2 to the power of 53.
 
-Each function takes a column as `SourceTable.load` gives it and returns it as what it must be. Whatever is not that is
-reported with the column and the rows (as `abstain._row_names` counts them), never with the value itself: it may
-be a patient's. Problems are raised one by one, or collected for whoever wants the whole list. Which column is asked
-for, and why, is known to the callers.
+Each function takes a column as `SourceTable.load` returns it. Values of another kind are reported with the column and
+the rows (as `abstain._row_names` counts them), and never shown, because a value may be a patient's. Problems are raised
+one by one, or collected for a list of all.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
     from abstain._types import Floats, Mask
 
 
-# So many rows are named at most where something is wrong.
+# The most rows that a message names.
 SHOWN_ROWS = 5
 LIST_SEPARATOR = "|"
-# What says yes and no, in lower case; a verdict may also be the letter or the word of a grade.
+# Words for yes and no, in lower case; a verdict may also be the letter or the word of a grade.
 FLAGS: Mapping[str, float] = {
     **dict.fromkeys(("true", "t", "yes", "y"), 1.0),
     **dict.fromkeys(("false", "f", "no", "n"), 0.0),
@@ -48,7 +47,7 @@ VERDICTS: Mapping[str, float] = {
 }
 CROSSED = ("sort", "empty")
 _TRUTH_WORDS = {"true", "false"}
-# Of names: a number written with leading zeros is a word, and so is every other name beside it.
+# A name with leading zeros is text, and so are all other names of its column.
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)", re.ASCII)
 _WHOLE_NAME = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
 _WHOLE_FLOAT = re.compile(r"(-?[1-9][0-9]*|0)\.0+", re.ASCII)
@@ -60,14 +59,14 @@ MOST_DIGITS = 18
 
 @dataclass(slots=True)
 class Problems:
-    """What is wrong with the rows of a source.
+    """The problems with the rows of a source.
 
     Attributes:
-        collect: False to raise the first problem, True to go on and remember all.
-        label: what the source is called.
+        collect: False to raise the first problem, True to collect all.
+        label: the name of the source.
         found: the problems so far.
-        counts: how many rows of the source each row stands for, where rows that are alike were counted.
-        first_rows: returns the first rows of the source that some of those stand for; None where nobody knows.
+        counts: the number of rows of the source that each row represents, if the source was aggregated.
+        first_rows: returns the first rows of the source that a mask of rows represents; None if they are not known.
 
     >>> problems = Problems()
     >>> problems.report("the item ids must be unique; one stands again at row 3", way_out="name another column")
@@ -82,7 +81,7 @@ class Problems:
     first_rows: Callable[[Mask], NDArray[np.intp] | None] | None = None
 
     def report(self, message: str, *, way_out: str = "") -> None:
-        """Raise the problem, or remember it."""
+        """Raise or collect a problem."""
         text = f"{message}{way_out and '; ' + way_out}"
         if not self.collect:
             raise DataError(f"{self.label}: {text}")
@@ -94,7 +93,7 @@ class Problems:
             self.report(f"{message} {self.place(wrong)}", way_out=way_out)
 
     def place(self, wrong: Mask, *, most: int | None = None) -> str:
-        """Return in words where a mask is true: the first rows, at `most` so many; how many where nobody knows which.
+        """Return the first rows of a mask in words, at most `most` of them; their number if they are not known.
 
         >>> Problems().place(np.array([True, False, True]))
         'at row 0, 2'
@@ -112,7 +111,7 @@ class Problems:
 
 
 def typed(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of text as what all of its values spell: booleans, numbers, else the text.
+    """Return a column of text as the booleans or numbers that all of its values spell, otherwise as text.
 
     >>> typed(np.array(["1", None, "3"], dtype=object)), typed(np.array(["a", "1"], dtype=object)).tolist()
     (array([ 1., nan,  3.]), ['a', '1'])
@@ -135,7 +134,7 @@ def typed(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_numeric(values: NDArray[Any]) -> bool:
-    """Return whether a typed column can serve as a signal: numbers that a float tells apart.
+    """Return whether a typed column can be a signal: numbers that a float holds exactly.
 
     >>> is_numeric(np.array([1, 2])), is_numeric(np.array([2**53 + 1])), is_numeric(np.array(["a"], dtype=object))
     (True, False, False)
@@ -144,7 +143,7 @@ def is_numeric(values: NDArray[Any]) -> bool:
 
 
 def _spelled(texts: list[str]) -> list[Any] | None:
-    """Return the booleans or numbers that every text spells, else None."""
+    """Return the booleans or numbers that all texts spell, otherwise None."""
     first = texts[0].strip().casefold()
     if first not in _TRUTH_WORDS and as_number(first) is None:
         return None
@@ -159,10 +158,10 @@ def _spelled(texts: list[str]) -> list[Any] | None:
 
 
 def spelling(texts: Mapping[str | None, float | None]) -> str:
-    """Return what every one of some texts spells: "whole", "number" or "boolean"; otherwise "text".
+    """Return "whole", "number" or "boolean" if all texts spell that, otherwise "text".
 
-    Whole numbers are those that are also whole as names. The texts are given with the number that another reader reads
-    each as, None for none; if it is not the same number, it is "text".
+    Whole numbers are those that are also whole as names. Each text comes with the number that another reader reads it
+    as, or None. If that is a different number, the result is "text".
 
     >>> spelling({"1": 1.0, "25": 25.0}), spelling({"1": 1.0, "0.5": 0.5}), spelling({"01": 1.0})
     ('whole', 'number', 'text')
@@ -194,7 +193,7 @@ def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: boo
 
 
 def parse_numbers(values: NDArray[Any]) -> tuple[Floats, Mask]:
-    """Return the number that each value is or spells, NaN if it does not; and which values are something else."""
+    """Return the number that each value is or spells, otherwise NaN; and a mask of values that are something else."""
     if values.dtype.kind in "iuf":
         return values.astype(np.float64, copy=False), np.zeros(len(values), np.bool_)
     parsed = [as_number(value) for value in values.tolist()]
@@ -214,14 +213,14 @@ def report_decimal_commas(values: NDArray[Any], name: str, problems: Problems) -
 
 
 def as_number(value: object) -> float | None:
-    """Return the number that a value is or spells; None for anything else, true and false among it.
+    """Return the number that a value is or spells; None for anything else, including true and false.
 
     >>> as_number(" 1e3"), as_number("1_000"), as_number(True)
     (1000.0, None, None)
     """
     if isinstance(value, (bool, np.bool_)):
         return None
-    # Python also reads digits of other scripts and digits in groups, which no other reader of tables does.
+    # Unlike other readers of tables, Python also reads digits of other scripts and digits in groups.
     if isinstance(value, str) and ("_" in value or not value.isascii() or len(value) > _LONGEST_NUMBER):
         return None
     try:
@@ -244,7 +243,7 @@ def as_flags(values: NDArray[Any], name: str, problems: Problems) -> Mask:
 
 
 def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
-    """Return a column that says right or wrong as 1 and 0; NaN where it says nothing."""
+    """Return a column of verdicts as 1 (right) and 0 (wrong), NaN for a missing one."""
     numbers = _flags(values, VERDICTS)
     problems.report_rows(
         np.isnan(numbers) & ~blank(values),
@@ -255,33 +254,29 @@ def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
 
 
 def as_labels(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of labels: numbers as float64 where that is exact, else each as it is, None for nothing.
+    """Return a column of labels: float64 if that is exact, otherwise unchanged labels, None for a missing one.
 
     >>> as_labels(np.array(["true", "false"], dtype=object)), as_labels(np.array([2**60 + 1])).tolist()
     (array([1., 0.]), [1152921504606846977])
     """
-    values_as_labels = typed(values)
-    if values_as_labels.dtype.kind == "O":
-        values_as_labels = _validate.objects(
-            [
-                None if gap else value
-                for value, gap in zip(values_as_labels, blank(values_as_labels), strict=True)
-            ]
-        )
-        if any(isinstance(value, str) for value in values_as_labels.tolist()):
-            return values_as_labels
-    return labels.exact(values_as_labels)
+    column = typed(values)
+    if column.dtype.kind == "O":
+        column = column.copy()
+        column[blank(column)] = None
+        if any(isinstance(value, str) for value in column.tolist()):
+            return column
+    return labels.exact(column)
 
 
 def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any]:
-    """Return a column of names, as of clusters, items or groups: whole numbers where all of them are, else text."""
-    nothing = blank(values)
-    report_missing(nothing, name, problems)
+    """Return a column of names of clusters, items or groups: whole numbers if all of them are, otherwise text."""
+    gaps = blank(values)
+    report_missing(gaps, name, problems)
     if values.dtype.kind in "iu":
         return values
     if values.dtype.kind == "f":
-        return _names_of_floats(np.where(nothing, 0.0, values), name, problems)
-    texts = ["" if gap else text_of(value) for value, gap in zip(values.tolist(), nothing, strict=True)]
+        return _names_of_floats(np.where(gaps, 0.0, values), name, problems)
+    texts = ["" if gap else text_of(value) for value, gap in zip(values.tolist(), gaps, strict=True)]
     for pattern in (_WHOLE_NAME, _WHOLE_FLOAT):
         if all(pattern.fullmatch(text) for text in texts):
             texts = [text.partition(".")[0] for text in texts]
@@ -305,7 +300,7 @@ def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[A
 def as_lists(values: NDArray[Any], name: str, problems: Problems, *, needed: Mask) -> list[list[str]]:
     """Return a column of lists of labels: lists as such, JSON arrays, or text divided by ``|``.
 
-    Nothing in a row is the empty list, but for rows that are `needed` to say something.
+    A missing value is an empty list, and an error in rows of the mask `needed`.
     """
     report_missing(blank(values) & needed, name, problems)
     lists = []
@@ -321,7 +316,7 @@ def as_lists(values: NDArray[Any], name: str, problems: Problems, *, needed: Mas
 
 
 def blank(values: NDArray[Any]) -> Mask:
-    """Return True where a column says nothing, or has nothing but blanks."""
+    """Return a mask of missing values and of text that is empty or consists of blanks."""
     if values.dtype.kind != "O":
         return missing(values)
     cells = values.tolist()
@@ -334,9 +329,9 @@ def blank(values: NDArray[Any]) -> Mask:
     )
 
 
-def report_missing(nothing: Mask, name: str, problems: Problems) -> None:
+def report_missing(gaps: Mask, name: str, problems: Problems) -> None:
     """Report the rows of a mask: they need a value and have none."""
-    problems.report_rows(nothing, f"the column {name!r} is empty or nan", way_out="every row needs a value")
+    problems.report_rows(gaps, f"the column {name!r} is empty or nan", way_out="every row needs a value")
 
 
 def uncrossed(low: Floats, high: Floats, truth: Floats, how: str) -> tuple[Floats, Floats]:
@@ -392,7 +387,7 @@ def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:
 
 
 def text_of(value: object) -> str:
-    """Return a name or label as text: numbers that are whole by value as such, booleans in lower case."""
+    """Return a name or label as text: 1.0 as 1, and booleans in lower case."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, np.bool_)):
