@@ -1,9 +1,9 @@
-"""Tables that are compared where they are: their rows are matched by name in the engine, and those that match counted.
+"""Matching the rows of aggregated tables by name, in their engine.
 
-One statement groups the rows of all tables by their names and says of every item which tables have it, in which it was
-judged, and with which truth. What is counted of that are patterns, of which there are few; what they mean, and what is
-an error, is said by `abstain.matching`, as for items in memory. Where every row of every table matches, the tables are
-counted as they are; else their rows are joined to the names that match.
+One query groups the rows of all tables by their names and finds, for every item, the tables that have it, those in
+which it is evaluated, and its truth in each. There are few different patterns of these, and only they are fetched.
+`abstain.matching` decides what they mean and what is an error, as for items in memory. If every row of every table
+matches, the tables remain as they are; otherwise they are restricted to the names that match.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ __all__ = ["match_counted"]
 def match_counted(
     sides: Mapping[str, AggregatedTable], *, by: str, intersection_only: bool, truth_may_differ: bool
 ) -> tuple[dict[str, AggregatedTable], Matching]:
-    """Return of every table the counting of the rows that are compared, and what was left out.
+    """Return every table with the rows that are compared, and a summary of what was left out.
 
     Args:
-        sides: the countings of the tables by the system's name, at least two, of one engine.
-        by: "names", or "rows" where the order of rows is the match.
-        intersection_only: leave out items that some system lacks; an error otherwise.
-        truth_may_differ: go on where the systems disagree about the truth of an item; an error otherwise.
+        sides: at least two tables of one engine, by the names of their systems.
+        by: "names", or "rows" to match rows by their order.
+        intersection_only: leave out items that some system lacks; otherwise they are an error.
+        truth_may_differ: continue if systems have different truths for an item; otherwise this is an error.
     """
     for name, side in sides.items():
         if not (side.row_types.outcome <= Outcome.ABSTAINED).any():
@@ -79,7 +79,7 @@ def match_counted(
 
 @dataclass(eq=False)
 class _Match:
-    """The names of several tables, grouped."""
+    """The rows of several tables, grouped by the names of the fields `by`."""
 
     sides: Mapping[str, AggregatedTable]
     by: tuple[str, ...]
@@ -94,13 +94,13 @@ class _Match:
 
     @cached_property
     def _whose_clusters(self) -> int | None:
-        """Which table says what belongs together: the first that names clusters."""
+        """The number of the first table that has clusters, which all tables use; None if no table has any."""
         named = [place for place, side in enumerate(self.sides.values()) if "cluster" in side.columns]
         return named[0] if named else None
 
     @cached_property
     def cluster(self) -> Name:
-        """What the clusters of all tables are known by: where nobody names any, every item is one by its own name."""
+        """The form of the names of clusters; if no table has clusters, every item is one."""
         if self._whose_clusters is not None:
             return list(self.sides.values())[self._whose_clusters].query.name("cluster")
         return Name(True) if self.by == (ROWS,) else self._first.query.name("item")
@@ -113,7 +113,7 @@ class _Match:
 
     @cached_property
     def _truths(self) -> list[tuple[NDArray[Any], NDArray[np.intp]]]:
-        """By table, the truths that occur, and which of them each kind of row has."""
+        """The different truths of each table, and the number of the truth of each row type."""
         found = []
         for side in self.sides.values():
             truth = labels.column(side.row_types.truth, "truth")
@@ -124,7 +124,7 @@ class _Match:
         return found
 
     def _rows(self, place: int, side: AggregatedTable) -> str:
-        """Select the rows of one table: their names, whether they are judged, and their truth."""
+        """Select the rows of one table: their names, whether they are evaluated, and their truth."""
         judged = (side.row_types.outcome <= Outcome.ABSTAINED).astype(np.int8)
         side.give_by_type("sides", j=judged, t=self._truths[place][1])
         keys = [*self._keys]
@@ -138,7 +138,7 @@ class _Match:
 
     @cached_property
     def _names(self) -> str:
-        """What to select from to get one row per item: its names, its cluster, and what each table has of it."""
+        """A source with one row for each item: its names and cluster, and its rows, outcome and truth in each table."""
         self._check_names()
         rows = " UNION ALL ".join(self._rows(place, side) for place, side in enumerate(self.sides.values()))
         keys = ", ".join(self._keys)
@@ -158,7 +158,7 @@ class _Match:
 
     @property
     def kept_names(self) -> str:
-        """What to select from to get the names, and the clusters, of the items that are compared."""
+        """A source of the names and clusters of the items that are compared."""
         keys = ", ".join(dict.fromkeys((*self._keys, "c")))
         return f"(SELECT {keys} FROM {self._names} WHERE {self._shared} AND {self._judged}) AS names"
 
@@ -172,7 +172,7 @@ class _Match:
 
     @cached_property
     def _patterns(self) -> Mapping[str, Counts]:
-        """What tables have of items, and how many items they have so."""
+        """The different patterns of rows, outcomes and truths, and the number of items with each."""
         keys = ", ".join(f"{key}{place}" for place in range(len(self.sides)) for key in "njt")
         found = self._first.engine.fetch(
             f"SELECT {keys}, count(*) AS items FROM {self._names} GROUP BY {keys}"
@@ -184,11 +184,11 @@ class _Match:
 
     @cached_property
     def all_kept(self) -> bool:
-        """True where every row of every table is compared."""
+        """Whether every row of every table is compared."""
         return all((values == 1).all() for key in "nj" for values in self._each(key).values())
 
     def matching(self, *, intersection_only: bool) -> Matching:
-        """Return what is compared and what is left out; an error where that is not what was asked for."""
+        """Return a summary of what is compared and what is left out; raise if items differ and must not."""
         patterns, held, judged = self._patterns, self._each("n"), self._each("j")
         items = patterns["items"]
         self._check_twice()
@@ -233,7 +233,7 @@ class _Match:
         )
 
     def _clusters(self) -> dict[str, int]:
-        """How many clusters tables have, share, and have judged items of."""
+        """Return the numbers of clusters that tables have, share, and have evaluated items of."""
         asked = {"shared": self._shared, "compared": f"{self._shared} AND {self._judged}"}
         for place in range(len(self.sides)):
             asked[f"held{place}"] = f"n{place} > 0"
@@ -244,10 +244,10 @@ class _Match:
         found = self._first.engine.fetch(f"SELECT {sums} FROM {each}")
         return {key: int(values[0]) for key, values in found.items()}
 
-    # Where something is wrong.
+    # Errors.
 
     def _check_twice(self) -> None:
-        """Raise where a table has an item twice."""
+        """Raise if a table has an item twice."""
         keys = ", ".join(self._keys)
         for (name, side), held in zip(self.sides.items(), self._each("n").values(), strict=True):
             if not (held > 1).any():
@@ -262,7 +262,7 @@ class _Match:
             raise DataError(twice(name, self._place(side, chosen, occurrence=1), self.by))
 
     def _first_missing(self, missing: Mapping[str, int]) -> str:
-        """The place of the first item, by name, that the first system which lacks any does not have."""
+        """Return the location of the first item, by name, that is missing in the first system that lacks any."""
         lacking = next(place for place, count in enumerate(missing.values()) if count)
         keys = ", ".join(self._keys)
         chosen = f"SELECT * FROM {self._names} WHERE n{lacking} = 0 ORDER BY {keys} LIMIT 1"
@@ -271,7 +271,7 @@ class _Match:
         return self._place(list(self.sides.values())[having], chosen)
 
     def _place(self, side: AggregatedTable, chosen: str, occurrence: int = 0) -> str:
-        """The place in a table of the item that a statement chooses, where that stands there for so many times."""
+        """Return the location in a table of an item that a query selects, by default of its first row."""
         named = [role for role in ("cluster", "item") if role in side.columns]
         numbered = side.engine.in_order
         parts = [f"b.{NAME_KEYS[role]} AS {NAME_KEYS[role]}" for role in named]
