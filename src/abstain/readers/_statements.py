@@ -20,6 +20,7 @@ from abstain.errors import CountingError
 from abstain.items import GUIDANCE
 from abstain.labels import EXACT
 from abstain.readers import _values
+from abstain.readers._columns import is_typed
 from abstain.readers._engine import DIGITS, NUMBER, group_of_text, group_of_whole, is_blank
 from abstain.readers._values import SHOWN_ROWS, Problems
 
@@ -139,7 +140,8 @@ class Statements:
             names = [
                 name
                 for name, kind in self.table.kinds.items()
-                if kind in ("number", "whole", "unknown")
+                if kind in ("number", "whole", "text", "unknown")
+                and is_typed(name, self.table, self.columns)
                 and name not in (*taken, GUIDANCE)
                 and not name.startswith(METADATA_PREFIX)
                 and not name.endswith(ABSENT_SUFFIX)
@@ -173,7 +175,7 @@ class Statements:
         columns = {
             name: self.table.column(name, "value")
             for name, kind in self.table.kinds.items()
-            if kind in ("whole", "number", "unknown")
+            if kind in ("whole", "number", "text", "unknown")
         }
         whole = [name for name, column in columns.items() if column.kind == "whole"]
         parts = [

@@ -64,6 +64,10 @@ class SourceTable(ABC):
         reads text as anything else than `_values` would.
         """
 
+    def head(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return columns as `load` does, of a file only their first rows."""
+        return self.load(names)
+
     def prepare(self, names: Iterable[str]) -> None:  # noqa: B027  (most sources need nothing)
         """Get columns ready to be loaded one after the other, if the source is slow to read."""
 
@@ -127,8 +131,11 @@ class SourceTable(ABC):
         ]
 
     def spells_numbers(self, name: str) -> bool:
-        """True where a column holds numbers that are not whole; of a file that has no types, a sample is looked at."""
-        return self.kinds[name] == "number"
+        """True if a column holds, or its text spells, numbers that are not all whole, or booleans."""
+        kind = self.kinds[name]
+        if kind == "text":
+            kind = _values.spelling({text: _values.as_number(text) for text in set(self.texts(name))})
+        return kind in ("number", "boolean")
 
     def loadable(self, names: Sequence[str]) -> Sequence[str]:
         """Return the names of all columns that nobody asked for by name, unless they are too many to load."""

@@ -245,6 +245,7 @@ def as_flags(values: NDArray[Any], name: str, problems: Problems) -> Mask:
 
 def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
     """Return a column that says right or wrong as 1 and 0; NaN where it says nothing."""
+    values = typed(values)  # "nan" among numbers says nothing
     numbers = _flags(values, VERDICTS)
     problems.report_rows(
         np.isnan(numbers) & ~blank(values),
