@@ -38,12 +38,12 @@ class Round(NamedTuple):
     Attributes:
         cases: the strategy that draws them.
         share: how often the round is run: one that finds more, or is cheap, more often.
-        every_commit: False if the round is only part of a timed hunt, because it still finds known defects.
+        every_commit: how many batches are run at every commit; as many as the share if None.
     """
 
     cases: st.SearchStrategy[Case]
     share: int
-    every_commit: bool = True
+    every_commit: int | None = None
 
 
 # -------------------------------------------------------------------------------------------------------------- sources
@@ -338,7 +338,7 @@ ROUNDS: Mapping[str, Round] = {
     "agreeing": Round(_agreeing(), share=2),
     "agreeing on coverage": Round(_agreeing_on_coverage(), share=1),
     "agreeing engines": Round(_agreeing_engines(), share=3),
-    "requests": Round(engine_requests(), share=10, every_commit=False),
-    "formats": Round(format_requests(), share=3, every_commit=False),
+    "requests": Round(engine_requests(), share=10, every_commit=2),
+    "formats": Round(format_requests(), share=3, every_commit=2),
     "costly": Round(_costly(), share=1),
 }

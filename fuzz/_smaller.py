@@ -10,13 +10,16 @@ import copy
 import io
 import json
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fuzz._tables import WRITERS, Columns, Table
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from fuzz._case import Case
 
@@ -41,10 +44,39 @@ def _candidates(case: Case) -> Iterator[Case]:
     for name in case.files:
         yield replace(case, files={other: content for other, content in case.files.items() if other != name})
     yield from _fewer_arguments(case)
+    if case.alike and len(case.files) > len({PurePath(name).stem for name in case.files}):
+        yield from (replace(case, files=files) for files in _less_of_formats(case.files))
+        return
     for name, content in case.files.items():
         for less in _less(content):
             if len(less) < len(content):
                 yield replace(case, files={**case.files, name: less})
+
+
+def _less_of_formats(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """One table in several formats, without one of its columns or rows in all of them."""
+    columns = next(
+        (_columns(name, content) for name, content in files.items() if not name.endswith("sv")), {}
+    )
+    rows = range(max(map(len, columns.values()), default=0))
+    smaller = [{name: columns[name] for name in columns if name != left_out} for left_out in columns]
+    smaller += [
+        {name: [*values[:row], *values[row + 1 :]] for name, values in columns.items()}
+        for row in rows
+        if len(rows) > 1
+    ]
+    for less in smaller if len(columns) > 1 else ():
+        yield {name: WRITERS[PurePath(name).suffix[1:]](Table(less, {})) for name in files}
+
+
+def _columns(name: str, content: bytes) -> Columns:
+    """The columns of a Parquet or JSON file that the harness wrote."""
+    if name.endswith("parquet"):
+        columns: Columns = pq.read_table(io.BytesIO(content)).to_pydict()
+        return columns
+    text = content.decode()
+    records = json.loads(text) if name.endswith("json") else [json.loads(line) for line in text.splitlines()]
+    return {key: [record[key] for record in records] for key in records[0]}
 
 
 def _fewer_commands(case: Case) -> Iterator[Case]:

@@ -40,6 +40,10 @@ def test_metadata_signals_and_items_make_groups() -> None:
     assert group_names(given, "confidence").tolist() == ["0.5", "0.5"]
 
 
+def test_no_items_make_no_groups() -> None:
+    assert groups(items(site=["a", "b"]).take(np.zeros(2, np.bool_)), "site") == ()
+
+
 def test_a_column_that_is_not_there_is_named_with_those_that_are() -> None:
     for ask in (groups, group_names):
         with pytest.raises(ArgumentError, match=r"unknown group column 'sit' .did you mean 'site'"):

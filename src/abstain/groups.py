@@ -74,7 +74,7 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
             values=dict(zip(names, key, strict=True)),
             rows=rows,
         )
-        for key, rows in zip(keys, np.split(order, ends[:-1]), strict=True)
+        for key, rows in zip(keys, np.split(order, ends)[:-1], strict=True)
     )
 
 

@@ -1,22 +1,29 @@
-"""Text that DuckDB reads as numbers, booleans or names means what `_values` says that it means."""
+"""Text that DuckDB reads as numbers, booleans or names means what `_values` says that it means, in every format."""
 
 from __future__ import annotations
 
 import csv
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import abstain
 from abstain import _validate
+from abstain.errors import DataError
 from abstain.readers import _values, open_table
+from abstain.readers._duckdb_tables import DuckTable
 from abstain.readers._values import Problems
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from abstain.readers._tables import Form, SourceTable
 
@@ -126,3 +133,121 @@ TEXTS = st.lists(
 @given(texts=TEXTS)
 def test_any_values(tmp_path: Path, texts: list[str | None]) -> None:
     check(texts, written(texts, tmp_path, "jsonl"))
+
+
+# ------------------------------------------------------------------------------------------- columns without a field
+
+
+def in_every_format(columns: dict[str, list[str | None]], folder: Path) -> list[Path | pl.DataFrame]:
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    paths = [folder / f"t.{ending}" for ending in ("csv", "jsonl", "parquet")]
+    frame.write_csv(paths[0])
+    frame.write_ndjson(paths[1])
+    frame.write_parquet(paths[2])
+    return [*paths, frame]
+
+
+def with_labels(texts: list[str | None]) -> dict[str, list[str | None]]:
+    return {"truth": ["1"] * len(texts), "prediction": ["0", *["1"] * (len(texts) - 1)], "text": texts}
+
+
+# A CSV file cannot tell blanks from nothing.
+@pytest.mark.parametrize("kind", [kind for kind in COLUMNS if "blanks" not in kind])
+def test_text_is_a_signal_or_metadata_alike_in_every_format(tmp_path: Path, kind: str) -> None:
+    sources = in_every_format(with_labels(COLUMNS[kind]), tmp_path)
+    read = [abstain.read(source) for source in sources]
+    expected = _values.typed(_validate.objects(list(COLUMNS[kind])))
+    for items in read:
+        if _values.is_numeric(expected):
+            assert not items.metadata
+            np.testing.assert_array_equal(items.signals["text"].values, expected)
+        else:
+            assert not items.signals
+            assert items.metadata["text"].tolist() == expected.tolist()
+
+
+def test_a_named_column_of_metadata_has_the_values_that_its_text_spells(tmp_path: Path) -> None:
+    for source in in_every_format(with_labels(["10", "9.0", None]), tmp_path):
+        items = abstain.read(source, metadata=["text"])
+        assert not items.signals
+        np.testing.assert_array_equal(items.metadata["text"], [10.0, 9.0, np.nan])
+
+
+def test_a_table_that_abstain_wrote_keeps_text_as_text(tmp_path: Path) -> None:
+    items = abstain.Items.from_arrays([1, 0], [1, 1], metadata={"zip": ["12345", "54321"]})
+    sources = [items.to_parquet(tmp_path / "t.parquet"), items.to_frame("polars")]
+    for again in map(abstain.read, sources):
+        assert again.metadata["zip"].tolist() == ["12345", "54321"]
+        assert not again.signals
+
+
+@pytest.mark.parametrize(
+    ("texts", "cluster"),
+    [
+        (["0.5", "0.5", "1.5"], None),
+        (["true", "true", "false"], None),
+        (["7", "7", "8"], "visit"),
+        (["a", "a", "b"], "visit"),
+    ],
+)
+def test_a_column_that_may_be_the_cluster_is_alike_in_every_format(
+    tmp_path: Path, texts: list[str | None], cluster: str | None
+) -> None:
+    columns = with_labels(texts)
+    columns["visit"] = columns.pop("text")
+    for source in in_every_format(columns, tmp_path):
+        assert abstain.read(source).provenance.get("possible_cluster") == cluster
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+def test_nan_among_numbers_is_no_verdict_in_every_format(tmp_path: Path, engine: str) -> None:
+    *paths, frame = in_every_format({"correct": ["nan", "1", "0"]}, tmp_path)
+    assert abstain.read(frame, null_prediction="abstained").counts.abstained == 1
+    for path in paths:
+        with pytest.raises(
+            DataError, match=r"the prediction \(correct\) is missing at (row 1|line [12]) and nothing"
+        ):
+            abstain.evaluate(path, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+def test_a_confidence_of_text_ranks_and_groups_are_numbers_in_every_format(
+    tmp_path: Path, engine: str
+) -> None:
+    columns: dict[str, list[str | None]] = {
+        "truth": ["1", "1", "0", "1"],
+        "prediction": ["1", "0", "0", "1"],
+        "sure": ["0.9", "0.2", ".5", "8e-1"],
+        "week": ["10", "10", "9", "9"],
+    }
+    for path in in_every_format(columns, tmp_path)[:3]:
+        result = abstain.evaluate(path, confidence="sure", by="week", metrics="accuracy,augrc", engine=engine)
+        # By hand: the one error is the least confident of four answers, so the generalized risk is 0 until coverage
+        # 3/4 and rises to 1/4 from there.
+        assert result["sure"].augrc.value == pytest.approx(1 / 32)
+        assert result.metrics is not None
+        assert [group.label for group in result.metrics.groups] == ["week=9", "week=10"]
+
+
+def test_words_are_not_loaded_to_look_for_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    load = DuckTable.load
+
+    def record_and_load(
+        table: DuckTable, columns: Sequence[str], form: Form = "text"
+    ) -> dict[str, NDArray[Any]]:
+        names.extend(columns)
+        return load(table, columns, form)
+
+    monkeypatch.setattr(DuckTable, "load", record_and_load)
+    rows = 3000
+    columns: dict[str, list[str | None]] = {
+        **with_labels([str(row) for row in range(rows)]),
+        "prompt": [None, *["Which of these?"] * (rows - 1)],
+        "late word": [*["7"] * (rows - 1), "seven"],
+    }
+    for path in in_every_format(columns, tmp_path)[:3]:
+        names.clear()
+        items = abstain.read(path, metadata=())
+        assert "prompt" not in names
+        assert list(items.signals) == ["text"]

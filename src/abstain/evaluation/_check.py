@@ -7,7 +7,7 @@ rows. A kind of metric is possible if `evaluate`, without intervals, gives a num
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,10 +171,14 @@ def _check_aggregated(table: Countable) -> SourceCheck:
     counting = table.aggregate(further=(GUIDANCE,), problems=problems)
     items = counting.items(np.arange(len(counting.row_types)))
     assert items.counted is not None
-    # Every metric is asked for by the same few confidences.
-    items = replace(items, counted=replace(items.counted, view=cache(items.counted.view)))
+    counting = table.aggregate(further=(GUIDANCE,), problems=problems)
+    items = counting.items(np.arange(len(counting.row_types)))
+    assert items.counted is not None
+    # Many metrics are evaluated with one confidence. Only the last cells are kept, because the engine finds the row of
+    # an error only for those.
+    items = replace(items, counted=replace(items.counted, view=lru_cache(maxsize=1)(items.counted.view)))
     columns = [name for name in counting.query.signals if name in counting.query.table.kinds]
-    signals = {name: _aggregated_summary(counting, items, name) for name in columns}
+    signals = {name: _aggregated_summary(counting, name) for name in columns}
     confidence = counting.columns.get("confidence")
     if confidence in signals:
         signals.setdefault("confidence", signals[confidence])
@@ -189,9 +193,9 @@ def _check_aggregated(table: Countable) -> SourceCheck:
     )
 
 
-def _aggregated_summary(counting: AggregatedTable, items: Items, name: str) -> SignalSummary:
+def _aggregated_summary(counting: AggregatedTable, name: str) -> SignalSummary:
     profile = column_profile(counting, name)
-    scale = 100.0 if name in items.under((name,)).provenance.get("percent", ()) else 1.0
+    scale = 100.0 if name in counting.percent else 1.0
     tied = profile.tied / profile.known if profile.known else 0.0
     return SignalSummary(profile.distinct, tied, profile.missing, profile.low / scale, profile.high / scale)
 

@@ -2,8 +2,8 @@
 
 An abstention comes from a column (``abstained`` or ``outcome``), from a rule, or from a missing prediction if the
 caller says that it means one. A column of verdicts makes the truth 1 for every row, and the prediction 1 if it is
-right, 0 if it is wrong. Every other numeric column becomes a signal, every other plain column metadata. `_fields`
-chooses the column of each field; rows are never matched here.
+right, 0 if it is wrong. Every other column of numbers, or of text that spells only numbers, becomes a signal, every
+other plain column metadata. `_fields` chooses the column of each field; rows are never matched here.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, 
     systems = None
     if system is not None:
         systems = _values.as_names(table.load([system], "name")[system], system, problems)
-    texts = [name for name in others if table.kinds[name] == "text"]
+    texts = [name for name in others if not is_typed(name, table, columns)]
     further = table.load(texts) | table.load([name for name in others if name not in texts], "value")
     rows = TableRows(table, columns, values, problems, systems)
     items = items_from_rows(rows, arguments, {name: further[name] for name in others})
@@ -80,6 +80,11 @@ def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, 
     unread = unread_columns(table, used)
     items = items.with_provenance(**column_provenance(table, columns, arguments), unread=unread)
     return _by_system(items, system, systems, table)
+
+
+def is_typed(name: str, table: SourceTable, columns: Columns) -> bool:
+    """Return whether a column holds the numbers or booleans that its text spells; not in a table that abstain wrote."""
+    return "outcome" not in columns or table.kinds[name] != "text" or name == GUIDANCE
 
 
 def unread_columns(table: SourceTable, used: Collection[str | None]) -> tuple[str, ...]:
@@ -180,28 +185,37 @@ def _other_columns(table: SourceTable, arguments: ReadArguments, columns: Column
     if "confidence" in columns:
         asked.insert(0, columns["confidence"])
     asked += [name + ABSENT_SUFFIX for name in asked if name + ABSENT_SUFFIX in table.kinds]
-    wanted = [*(("number", "whole") if arguments.signals is None else ()), "unknown"]
-    if arguments.metadata is None:
-        wanted += ["text", "boolean"]
+    wanted = ["text", "unknown"]
+    wanted += ["number", "whole"] if arguments.signals is None else []
+    wanted += ["boolean"] if arguments.metadata is None else []
     if arguments.signals is None or arguments.metadata is None:
-        asked += table.loadable(
+        others = table.loadable(
             [
                 name
                 for name, kind in table.kinds.items()
                 if name not in taken and (kind in wanted or name.endswith(ABSENT_SUFFIX))
             ]
         )
+        asked += others if arguments.metadata is None else _without_words(table, others)
     chosen = set(asked)
     return [name for name in table.kinds if name in chosen]
+
+
+def _without_words(table: SourceTable, names: Sequence[str]) -> list[str]:
+    """Return the columns that may hold numbers, so that long texts such as prompts are not loaded to find out."""
+    texts = [name for name in names if table.kinds[name] in ("text", "unknown")]
+    heads = table.head([name for name in texts if not name.endswith(ABSENT_SUFFIX)])
+    words = {name for name, values in heads.items() if _values.parse_numbers(values)[1].any()}
+    return [name for name in names if name not in words]
 
 
 def _signals_and_metadata(
     rows: TableRows, arguments: ReadArguments, others: Mapping[str, NDArray[Any]]
 ) -> tuple[dict[str, Signal], dict[str, NDArray[Any]]]:
     """Split the other columns into signals, which are numbers, and metadata."""
-    kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
+    confidence = rows.columns.get("confidence")
     typed = {
-        name: values if kinds[name] == "text" and name != GUIDANCE else _values.typed(values)
+        name: _values.typed(values) if is_typed(name, rows.table, rows.columns) else values
         for name, values in others.items()
     }
     absent = {

@@ -56,6 +56,8 @@ _OUR_MISTAKES = (
 )
 # A column with more distinct values among its first rows is checked by a pattern and not value by value.
 _FIRST_ROWS, _FEW_VALUES = 1 << 13, 1 << 12
+# The number of rows that `head` returns.
+_HEAD = 1 << 10
 # Text that DuckDB and Python read as the same number, or not as a number.
 _EXPONENT = r"([eE][+-]?[0-9]{1,2})?"
 _NUMERALS = {
@@ -251,6 +253,18 @@ class DuckTable(QueriedTable):
         columns = self.columns_of(f"SELECT {', '.join(selected)} FROM {self.source}")
         return dict(zip(names, columns.values(), strict=True))
 
+    def head(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return the first rows of columns as arrays."""
+        if not names:
+            return {}
+        columns = self.columns_of(f"{self._select(names)} LIMIT {_HEAD}")
+        return dict(zip(names, columns.values(), strict=True))
+
+    def _select(self, names: Sequence[str]) -> str:
+        """Return the statement that selects columns as c0, c1, and so on."""
+        parts = [f"{self._stored(name).expression} AS c{number}" for number, name in enumerate(names)]
+        return f"SELECT {', '.join(parts)} FROM {self.source}"
+
     def column(self, name: str, form: Form) -> QueriedColumn:
         """Return how to select a column in a form; see `load`."""
         column = self._stored(name)
@@ -293,9 +307,9 @@ class DuckTable(QueriedTable):
         return not self.rows_of(f"SELECT 1 FROM ({values}) WHERE {wrong} LIMIT 1")
 
     def spells_numbers(self, name: str) -> bool:
-        """Return whether a column holds numbers that are not all whole or booleans, or text that spells them."""
+        """Return whether a column holds, or its text spells, numbers that are not all whole, or booleans."""
         kind = self._kinds[name]
-        return (self._spelling(name) if kind == "unknown" else kind) in ("number", "boolean")
+        return (self._spelling(name) if kind in ("text", "unknown") else kind) in ("number", "boolean")
 
     @property
     def rows(self) -> int:

@@ -175,6 +175,9 @@ class _TextTable(_FileTable):
     def _parse(self, names: Sequence[str]) -> str:
         """Return the statement that selects columns of the files as c0, c1, and so on."""
 
+    def _select(self, names: Sequence[str]) -> str:
+        return self._parse(names)
+
     def prepare(self, names: Iterable[str]) -> None:
         """Parse columns into a temporary table, unless it has them already."""
         columns = tuple(dict.fromkeys((*self._parsed, *names)))

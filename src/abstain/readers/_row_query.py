@@ -16,6 +16,7 @@ from abstain._export import ABSENT_SUFFIX, METADATA_PREFIX
 from abstain._units import WHOLE_NAME
 from abstain.items import GUIDANCE
 from abstain.readers import _values
+from abstain.readers._columns import is_typed
 from abstain.readers._engine import DIGITS, NAME_KEYS, NUMBER, group_of_text, group_of_whole
 from abstain.readers._row_checks import check_whole_names
 
@@ -118,7 +119,8 @@ class RowQuery:
             names = [
                 name
                 for name, kind in self.table.kinds.items()
-                if kind in ("number", "whole", "unknown")
+                if kind in ("number", "whole", "text", "unknown")
+                and is_typed(name, self.table, self.columns)
                 and name not in (*taken, GUIDANCE)
                 and not name.startswith(METADATA_PREFIX)
                 and not name.endswith(ABSENT_SUFFIX)
@@ -147,7 +149,7 @@ class RowQuery:
         columns = {
             name: self.table.column(name, "value")
             for name, kind in self.table.kinds.items()
-            if kind in ("whole", "number", "unknown")
+            if kind in ("whole", "number", "text", "unknown")
         }
         whole = [name for name, column in columns.items() if column.kind == "whole"]
         parts = [

@@ -65,6 +65,10 @@ class SourceTable(ABC):
         it. If a source interprets text, the result is that of `_values`.
         """
 
+    def head(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return columns as `load` does, of a file only their first rows."""
+        return self.load(names)
+
     def prepare(self, names: Iterable[str]) -> None:  # noqa: B027  (most sources need nothing)
         """Read columns at once that are loaded one after the other, if the source is slow to read."""
 
@@ -128,8 +132,11 @@ class SourceTable(ABC):
         ]
 
     def spells_numbers(self, name: str) -> bool:
-        """Return whether a column holds numbers that are not all whole, or text that spells them."""
-        return self.kinds[name] == "number"
+        """Return whether a column holds, or its text spells, numbers that are not all whole, or booleans."""
+        kind = self.kinds[name]
+        if kind == "text":
+            kind = _values.spelling({text: _values.as_number(text) for text in set(self.texts(name))})
+        return kind in ("number", "boolean")
 
     def loadable(self, names: Sequence[str]) -> Sequence[str]:
         """Return the names of columns that the caller did not name; raise if they are too many to load."""

@@ -244,6 +244,7 @@ def as_flags(values: NDArray[Any], name: str, problems: Problems) -> Mask:
 
 def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
     """Return a column of verdicts as 1 (right) and 0 (wrong), NaN for a missing one."""
+    values = typed(values)  # "nan" among numbers is missing
     numbers = _flags(values, VERDICTS)
     problems.report_rows(
         np.isnan(numbers) & ~blank(values),
