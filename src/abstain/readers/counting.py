@@ -228,20 +228,23 @@ class AggregatedTable(Statements):
         code: Indices,
         signals: Sequence[str] = (),
         *,
-        view: Callable[[tuple[str, ...]], Items] | None = None,
+        unit: Indices | None = None,
+        view: Callable[..., Items] | None = None,
     ) -> Items:
         """Return one item for each unit, code and confidence that occur together.
 
         Args:
             code: for each of `kinds`, a number that kinds share that are alike.
             signals: the confidences that the rows are told apart by; they are of answered rows alone.
+            unit: for each of `kinds`, the number of its unit, which is the cluster of the items. Default: units are
+                clusters, or groups of them.
             view: counts the rows anew with other signals; with the same code when left out.
         """
         names = self._columns_of(signals)
         for name in names:
             if not name.endswith(ABSENT_SUFFIX):
                 self._check_numbers(name)
-        found = self._cells(code, names)
+        found = self._cells(code, names, unit)
         first = np.unique(code, return_index=True)[1].astype(np.intp)
         kind = first[found["code"].astype(np.intp)]
         rows = found["n"].astype(np.int64, copy=False)
@@ -250,7 +253,11 @@ class AggregatedTable(Statements):
             rows, lambda wrong: self.first(self._rows_of_cells(found["number"][wrong], names))
         )
         with rows_named_by(self.table.paths):
-            cluster, members, clusters = self._clusters(found, items, problems)
+            if unit is None:
+                cluster, members, clusters = self._clusters(found, items, problems)
+            else:
+                cluster = found["u"].astype(np.int32, copy=False)
+                members, clusters = None, len(np.unique(unit))
             made, percent = self._signals(names, found, items, problems)
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
@@ -262,7 +269,7 @@ class AggregatedTable(Statements):
             kinds=self.kinds,
             clusters=clusters,
             members=members,
-            view=view or (lambda names: self.items(code, names)),
+            view=view or (lambda names: self.items(code, names, unit=unit)),
             first=self._first_row(names, found),
             having=self._having,
             asked=self.asked,
@@ -307,16 +314,21 @@ class AggregatedTable(Statements):
         with rows_named_by(self.table.paths):
             TableRows(self.table, {}, {}, problems).signal(name, {name: found["v"].astype(object)})
 
-    def _give_codes(self, code: Indices) -> None:
-        """Make the code of each kind of row known to the engine."""
+    def _give_codes(self, code: Indices, unit: Indices | None) -> None:
+        """Make the code of each kind of row known to the engine, and its unit if it has one."""
         answered = (self.kinds.outcome == Outcome.ANSWERED).astype(np.int8)
         numbered = {"number": np.arange(len(code)), "code": code.astype(np.int32), "answered": answered}
+        if unit is not None:
+            numbered["u"] = unit.astype(np.int32)
         self.engine.give("codes", numbered)
 
-    def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        self._give_codes(code)
+    def _cells(
+        self, code: Indices, names: Sequence[str], unit: Indices | None = None
+    ) -> dict[str, NDArray[Any]]:
+        self._give_codes(code, unit)
         base, keys = self._base(names), self._cell_keys(names)
-        rows = self._coded(base.select, names, [*["b.n AS n"] * base.counts, *["b.w AS w"] * base.weighed])
+        counts = [*["b.n AS n"] * base.counts, *["b.w AS w"] * base.weighed]
+        rows = self._coded(base.select, names, counts, unit="b.u" if unit is None else "codes.u")
         times = " * b.n" if base.counts else ""
         sums = [
             f"sum(b.{key}{times}) AS sum_{key}, min(b.{key}) AS low_{key}, max(b.{key}) AS high_{key}"
@@ -342,9 +354,9 @@ class AggregatedTable(Statements):
         """What cells are told apart by: unit, code and signals."""
         return {"": "u", "\0": "code", **{name: self._signal_keys[name] for name in names}}
 
-    def _coded(self, select: str, names: Sequence[str], further: Sequence[str]) -> str:
+    def _coded(self, select: str, names: Sequence[str], further: Sequence[str], *, unit: str = "b.u") -> str:
         """Select rows with their unit, code and signals; signals of answered rows alone."""
-        parts = ["b.u AS u", "codes.code AS code", *further]
+        parts = [f"{unit} AS u", "codes.code AS code", *further]
         for name in names:
             key = self._signal_keys[name]
             value = f"b.{key}" if self._all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
