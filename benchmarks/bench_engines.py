@@ -52,9 +52,12 @@ def memory(rows: int) -> None:
             report(f"{rows:,} rows, {words}: 1.5 GB / peak", LIMIT_MB / used, 1.0, note)
 
 
-def labelled_table(path: Path, rows: int, confidence: str, *, text: bool = False, nulls: int = 0) -> Path:
-    """Write rows of an eighth as many clusters and of 50 x 60 groups; `nulls` percent have no prediction.
+def labelled_table(
+    path: Path, rows: int, confidence: str, *, text: bool = False, nulls: int = 0, declined: int = 0
+) -> Path:
+    """Write rows of an eighth as many clusters and of 50 x 60 groups.
 
+    `nulls` percent of the rows have no prediction, and `declined` percent are declined; 0 writes no such column.
     Labels and clusters are integers, or with `text` the same ones as strings. The suffix of the path is the format.
     """
     yes, no = ("'yes'", "'no'") if text else ("1", "0")
@@ -62,10 +65,11 @@ def labelled_table(path: Path, rows: int, confidence: str, *, text: bool = False
     groups = (
         "" if path.suffix == ".csv" else ", hash(i * 13) % 50 AS week, 'site ' || hash(i * 17) % 60 AS site"
     )
+    abstained = f", hash(i * 19) % 100 < {declined} AS abstained" if declined else ""
     duckdb.sql(
         f"COPY (SELECT if(hash(i * 3) % 5 < 2, {yes}, {no}) AS truth, "
         f"CASE WHEN hash(i * 2) % 100 < {nulls} THEN NULL WHEN hash(i * 5) % 5 > 0 THEN {yes} ELSE {no} END "
-        f"AS prediction, {confidence} AS confidence, {patient} AS patient_id{groups} "
+        f"AS prediction, {confidence} AS confidence, {patient} AS patient_id{groups}{abstained} "
         f"FROM range({rows}) t(i)) TO '{path}'"
     )
     return path
@@ -131,8 +135,17 @@ def parquet_commands(folder: Path) -> None:
 
 def group_commands(folder: Path) -> None:
     """Report `abstain evaluate --by` against the same evaluation without groups."""
-    path = labelled_table(folder / "groups.parquet", 5_000_000, LEVELS["all differ"])
-    for words, columns in (("50 groups", "week"), ("3,000 groups", "week,site")):
+    answered, declined = (
+        labelled_table(folder / f"groups{part}.parquet", 5_000_000, LEVELS["all differ"], declined=part)
+        for part in (0, 10)
+    )
+    cases = (
+        ("50 groups", answered, "week"),
+        ("3,000 groups", answered, "week,site"),
+        ("50 groups, 10% declined", declined, "week"),
+        ("3,000 groups, 10% declined", declined, "week,site"),
+    )
+    for words, path, columns in cases:
         what = f"five million rows: evaluate with {words} / without, CPU"
         commands = evaluation_command(path), evaluation_command(path, "--by", columns)
         try:

@@ -151,7 +151,8 @@ class Aggregation:
         clusters: the number of clusters.
         members: the number of clusters with an evaluated item in each group of clusters, by group number; None if every
             cluster is a group with its own name.
-        view: returns the same items with some of the signals, by their names.
+        view: returns the same items with some of the signals, by their names. With ``unit=``, a number for each of
+            `kinds`, that number takes the place of the cluster; with ``part=``, it also distinguishes items.
         first: returns the first row that some items represent, by their names; None if it is unknown.
         having: returns, for metadata columns and by the label of every group of items, the number of clusters in each
             group of clusters that have an evaluated item of it.
@@ -163,7 +164,7 @@ class Aggregation:
     kinds: Items = field(repr=False)
     clusters: int
     members: NDArray[np.float64] | None = field(repr=False)
-    view: Callable[[tuple[str, ...]], Items] = field(repr=False)
+    view: Callable[..., Items] = field(repr=False)
     first: Callable[[NDArray[Any]], FirstRow | None] = field(repr=False)
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]] = field(repr=False)
     asked: bool = True
@@ -173,7 +174,7 @@ class Aggregation:
     def judged(self) -> Aggregation:
         """The same facts for evaluated items only."""
         clusters = self.clusters if self.members is None else int(self.members.sum())
-        return replace(self, clusters=clusters, view=lambda names: self.view(names).judged)
+        return replace(self, clusters=clusters, view=lambda names, **split: self.view(names, **split).judged)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import pytest
 
 import abstain
 from abstain import Items
+from abstain.evaluation import _system
 from abstain.metrics import Columns
 
 if TYPE_CHECKING:
@@ -157,6 +158,80 @@ def test_a_counted_table_has_the_groups_of_a_loaded_one(
     for name, gap in loaded.metrics.gaps.items():
         assert counted.metrics.gaps[name].group == gap.group
         assert counted.metrics.gaps[name].gap.value == pytest.approx(gap.gap.value, rel=1e-9)
+
+
+def table_of_few_values(path: Path, groups: int) -> None:
+    """Rows of 20 patients, 10 confidences and an equal number of rows in every group; one in eight is declined."""
+    rng = np.random.default_rng(5)
+    confidence = rng.integers(0, 10, ROWS) / 10
+    columns = {
+        "truth": np.ones(ROWS, int),
+        "prediction": (rng.random(ROWS) < 0.4 + confidence / 2).astype(int),
+        "confidence": confidence,
+        "abstained": (rng.random(ROWS) < 0.125).astype(int),
+        "patient": rng.integers(0, 20, ROWS),
+        "group": np.arange(ROWS) % groups,
+    }
+    write_table(path, columns)
+
+
+def test_cells_by_cluster_are_as_many_with_many_groups_as_with_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items are declined, so that the ranking of every group is cut to find the worst one."""
+    cells: list[tuple[int, bool]] = []
+    prepare = _system.RankedRows.of
+
+    def counted(items: Items, *arguments: Any) -> _system.RankedRows:
+        cells.append((len(items), arguments[-1] is not None))
+        return prepare(items, *arguments)
+
+    monkeypatch.setattr(_system.RankedRows, "of", counted)
+    by_cluster = {}
+    for groups in (4, 400):
+        cells.clear()
+        table_of_few_values(tmp_path / "t.csv", groups)
+        abstain.evaluate(tmp_path / "t.csv", engine="duckdb", cluster="patient", by="group")
+        # First without a confidence, then with it: all rows, and all rows with the worst group apart.
+        _, *by_cluster[groups] = [count for count, has_clusters in cells if has_clusters]
+        (by_group,) = [count for count, has_clusters in cells if not has_clusters]
+        assert by_group <= groups * 21  # right and wrong answers of 10 confidences, and declined items
+    assert by_cluster[400][0] == by_cluster[4][0] <= 20 * 21
+    assert len(by_cluster[400]) == len(by_cluster[4]) == 2
+    assert by_cluster[400][1] <= 2 * by_cluster[400][0]
+
+
+@pytest.mark.parametrize("at_once", [1, 4000, 1 << 21])
+def test_the_worst_group_is_the_same_in_several_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(_system, "_CELLS_PER_PASS", at_once)
+    columns = columns_of_rows()
+    # The groups of the first week have no evaluated item.
+    columns["prediction"] = np.where(columns["week"] == 0, "", columns["prediction"].astype(str))
+    write_table(tmp_path / "t.csv", columns)
+    names = ["selective_accuracy", "wrong_rate", "hallucination_rate"]
+    loaded, counted = (
+        abstain.evaluate(
+            tmp_path / "t.csv",
+            engine=engine,
+            null_prediction="failed",
+            cluster="patient",
+            by="week",
+            metrics=names,
+            confidence="confidence",
+        ).metrics
+        for engine in ("numpy", "duckdb")
+    )
+    assert loaded is not None
+    assert counted is not None
+    assert list(loaded.gaps) == list(counted.gaps) == names
+    for name, gap in loaded.gaps.items():
+        other = counted.gaps[name]
+        assert other.group == gap.group
+        assert other.coverage == pytest.approx(gap.coverage, rel=1e-12)
+        numbers = (gap.gap.value, gap.gap.low, gap.gap.high)
+        assert (other.gap.value, other.gap.low, other.gap.high) == pytest.approx(numbers, rel=1e-9)
 
 
 def test_only_the_named_metrics_are_evaluated_by_group() -> None:

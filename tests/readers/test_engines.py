@@ -14,7 +14,7 @@ import pytest
 import abstain
 from abstain import ArgumentError, DataError, FormatError, SignalError, _sql, _units
 from abstain.errors import CountingError
-from abstain.readers import _row_query, _row_types, aggregation, engines
+from abstain.readers import _cells, _row_query, _row_types, engines
 from abstain.readers.engines import countables
 from memory import run_measured
 
@@ -518,7 +518,7 @@ def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(engines, "AGGREGATED_ROWS", 100)
     assert "engine" not in abstain.evaluate(path, **ROLES).only.provenance
     monkeypatch.setattr(_row_types, "_MOST_TYPES", 1000)
-    monkeypatch.setattr(aggregation, "_MOST_CELLS", 3)
+    monkeypatch.setattr(_cells, "_MOST_CELLS", 3)
     with pytest.raises(
         CountingError, match="different rows are too many to be counted; ask for one confidence at a"
     ):

@@ -68,6 +68,46 @@ def test_sums_by_key_and_running_sums_by_hand(kept: str) -> None:
     assert tally.run(weights)[0].tolist() == [[0.0, 3.0, 5.0, 6.0], [0.0, 5.0, 7.0, 10.0]]
 
 
+def test_units_are_cut_at_a_count_by_hand() -> None:
+    # Counts and losses by key: unit 0 has (1, 1), (1, 5); unit 1 has (1, 2), (1, 3); unit 2 has (1, 4), none, (1, 6).
+    sums = ClusterSums.of_rows(
+        unit=[0, 1, 1, 2, 0, 2],
+        key=[0, 0, 1, 0, 1, 2],
+        columns=[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]],
+        units=3,
+        keys=3,
+    )
+    # Half of a key counts half, and a target beyond the last key gives everything.
+    assert sums.cut_units(np.array([1.5, 2.0, 3.0])).tolist() == [[1.5, 2.0, 2.0], [3.5, 5.0, 10.0]]
+    # Without unit 0, the first key has two rows and a loss of 6.
+    others = sums.cut_units(np.array([1.5, 2.0, 4.0]), others=True)
+    assert others.tolist() == [[1.5, 2.0, 4.0], [4.5, 5.0, 11.0]]
+    assert sums.cut_units(np.zeros(3)).tolist() == [[0.0] * 3, [0.0] * 3]
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_units_are_cut_where_running_sums_of_each_are(*, whole: bool, others: bool) -> None:
+    rng = np.random.default_rng(11)
+    rows, units, keys = 200, 12, 30
+    sums = ClusterSums.of_rows(
+        unit=rng.integers(0, units - 1, rows),  # the last unit has no rows
+        key=rng.integers(0, keys, rows),
+        columns=[rng.random(rows)],
+        units=units,
+        keys=keys,
+        weight=rng.integers(0, 3, rows).astype(float) if whole else rng.random(rows),
+    )
+    weights = 1.0 - np.eye(units) if others else np.eye(units)
+    count, loss = sums.run(weights)
+    for part in (0.0, 0.3, 1.0, 1.2):
+        target = part * count[:, -1]
+        expected = [np.interp(*each) for each in zip(target, count, loss, strict=True)]
+        cut = sums.cut_units(target, others=others)
+        assert cut[0] == pytest.approx(np.minimum(target, count[:, -1]), abs=1e-12)
+        assert cut[1] == pytest.approx(expected, abs=1e-12)
+
+
 rows_of = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-4, 4), st.integers(0, 3)), max_size=20
 )

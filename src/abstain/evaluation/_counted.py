@@ -19,6 +19,7 @@ from abstain.groups import group_numbers, groups
 from abstain.items import GUIDANCE
 from abstain.losses import item_loss
 from abstain.metrics import Columns
+from abstain.resampling import keys_of_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ class AggregationRequest:
         if compared or any("loss" in metric.needs for metric in self.metrics):
             with suppress(AbstainError):  # whoever needs it will say what is wrong
                 parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
-        if self.by and (not ranked or ranks_groups(self.metrics_by_group, kinds, compared=compared)):
+        if self.by and (not ranked or ranks_groups(self.metrics_by_group, compared=compared)):
             parts.append(group_numbers(groups(kinds, self.by)).astype(np.float64))
         guide = kinds.metadata.get(GUIDANCE)
         if guide is not None:
@@ -73,14 +74,13 @@ class AggregationRequest:
         return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 
-def ranks_groups(metrics: Sequence[MetricSpecification], items: Items, *, compared: bool) -> bool:
-    """Return whether metrics by group need the confidences within each group.
+def ranks_groups(metrics: Sequence[MetricSpecification], *, compared: bool) -> bool:
+    """Return whether metrics by group need the confidences within each group, by cluster.
 
-    Metrics that need no confidence are compared at matched coverage, which cuts the ranking of a group if coverages
-    differ: between groups if some items are declined, or between systems.
+    Metrics that need no confidence are compared between systems at matched coverage, which cuts the ranking of each
+    group. To find the worst group of one system, groups are aggregated separately; see `SystemStatistics`.
     """
-    coverages_differ = compared or bool(items.abstained.any())
-    return any(metric.ranked or (metric.matched is not None and coverages_differ) for metric in metrics)
+    return any(metric.ranked or (metric.matched is not None and compared) for metric in metrics)
 
 
 def counted_items(table: Countable, request: AggregationRequest) -> Items:
@@ -139,5 +139,12 @@ def _counting(
 
 def _items(counting: AggregatedTable, request: AggregationRequest, *, compared: bool = False) -> Items:
     row_types = counting.row_types
-    every, ranked = (request.codes(row_types, ranked=part, compared=compared) for part in (False, True))
-    return counting.items(every, view=lambda names: counting.items(ranked, names))
+    every, ranked = (request.codes(row_types, ranked=wanted, compared=compared) for wanted in (False, True))
+
+    def view(
+        names: tuple[str, ...], *, unit: NDArray[np.intp] | None = None, part: NDArray[np.intp] | None = None
+    ) -> Items:
+        code = ranked if part is None else keys_of_pairs(ranked, part)[0]
+        return counting.items(code, names, unit=unit)
+
+    return counting.items(every, view=view)

@@ -14,13 +14,14 @@ import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from abstain import _validate, readers
 from abstain._confidences import VariantConfidence, load_calibrations, stated_confidence, variant_confidences
-from abstain.confidence import select
+from abstain.confidence import is_calibrated, select
 from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
 from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems, ranks_groups
 from abstain.evaluation._differences import cycles, deciding, headline, rank
@@ -48,6 +49,8 @@ from abstain.readers import engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from abstain._confidences import CalibrationLike
     from abstain._types import Progress
@@ -465,9 +468,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
     metrics = _choose_metrics(request, ranked=ranked)
     losses = _losses(judged, metrics.evaluated, loss, ranked=ranked)
     intervals = _intervals(next(iter(judged.values())), settings)
-    rank_groups = bool(request.by) and any(
-        ranks_groups(metrics.by_group, items, compared=matching is not None) for items in judged.values()
-    )
+    rank_groups = not request.by or ranks_groups(metrics.by_group, compared=matching is not None)
     statistics = {
         name: SystemStatistics.prepare(
             name,
@@ -480,7 +481,9 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
             intervals=intervals,
             by=request.by,
             metrics_by_group=metrics.by_group,
-            rank_groups=rank_groups,
+            recount=None
+            if rank_groups or items.counted is None
+            else partial(_recount_confidence, items, request.calibrations),
         )
         for name, items in judged.items()
     }
@@ -566,6 +569,15 @@ def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict
         needed = len(systems.judged) > 1 or any(metric.ranked for metric in request.metrics)
         return {default: stated_confidence(items, default)} if default and needed else {}
     return variant_confidences("default" if requested is None else requested, items, request.calibrations)
+
+
+def _recount_confidence(
+    items: Items, calibrations: Sequence[Calibration], name: str, **split: NDArray[np.intp]
+) -> VariantConfidence:
+    """Return a confidence of an aggregated table whose rows are aggregated again; see `Aggregation.view`."""
+    assert items.counted is not None
+    again = replace(items, counted=replace(items.counted, view=partial(items.counted.view, **split)))
+    return variant_confidences(name, again, calibrations if is_calibrated(name) else ())[name]
 
 
 def _unstated(name: str, items: Items) -> VariantConfidence:

@@ -32,7 +32,9 @@ from abstain.metrics.registry import UNDIRECTED
 from abstain.results import items_to_results
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from abstain._confidences import VariantConfidence
     from abstain._types import Floats
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 SMALLEST_GROUP = 10
 # Where more than this share of the items is left out, their fate could matter.
 MOST_LEFT_OUT = 0.01
+# Groups of about so many cells are aggregated by confidence in one pass, in at most so many passes.
+_CELLS_PER_PASS, _MOST_PASSES = 1 << 21, 8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,11 +69,16 @@ class RankedRows:
 
     @classmethod
     def of(
-        cls, items: Items, loss: ItemLoss | None, needed: set[str], by: tuple[str, ...], intervals: Intervals
+        cls,
+        items: Items,
+        loss: ItemLoss | None,
+        needed: set[str],
+        by: tuple[str, ...],
+        intervals: Intervals | None,
     ) -> RankedRows:
-        """Prepare rows, in the units that the intervals weigh."""
+        """Prepare rows, in the units that the intervals weigh; without intervals, all rows are one unit."""
         columns = _columns(items, loss, needed)
-        if intervals.units > 1:
+        if intervals is not None and intervals.units > 1:
             columns = columns.in_units(intervals.unit_of_cluster[items.cluster_index], intervals.units)
         return cls(items, columns, {group.label: group for group in groups(items, by)} if by else {})
 
@@ -90,15 +99,72 @@ class RankedRows:
         return self.columns.take(outside)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class AggregatedGroups:
+    """The groups of a table that an engine aggregates, in the order of a confidence.
+
+    Rows are aggregated by confidence and cluster for all of them together, but not within every group: with thousands
+    of groups, that would be nearly every row. To find the worst group, rows are aggregated by confidence and group,
+    without clusters. Clusters are needed for the worst group only.
+
+    Attributes:
+        kinds: those of `Aggregation`.
+        by: the columns that groups are made of.
+        recount: returns a confidence, by its name, of rows that are aggregated again; see `Aggregation.view`.
+        rank: returns the rows under a confidence; `by` and `intervals` are those of `RankedRows.of`.
+    """
+
+    kinds: Items
+    by: tuple[str, ...]
+    recount: Callable[..., VariantConfidence]
+    rank: Callable[..., RankedRows]
+
+    def columns_by_group(self, confidence_name: str, *, ranks: int) -> Iterator[tuple[list[str], Columns]]:
+        """Yield all rows several times, each time with some of the groups as units, and the labels of the units.
+
+        All other groups are one unit, whose label is empty. `ranks` is the number of distinct confidences.
+        """
+        all_groups = groups(self.kinds, self.by)
+        number = group_numbers(all_groups)
+        # A group has at most as many cells as rows, and as right and wrong answers of each confidence.
+        cells = np.minimum(np.bincount(number, weights=self.kinds.weight), 2 * ranks).cumsum()
+        passes = min(math.ceil(cells[-1] / _CELLS_PER_PASS), _MOST_PASSES)
+        pass_of_group = np.minimum(cells * passes // cells[-1], passes - 1)
+        for each in range(passes):
+            chosen = np.flatnonzero(pass_of_group == each)
+            unit = np.zeros(len(all_groups), np.intp)
+            unit[chosen] = 1 + np.arange(len(chosen))
+            unit_labels = ["", *(all_groups[group].label for group in chosen)]
+            # Not kept in a variable here, so that the rows of one pass are freed before the next.
+            yield self._columns_of_units(confidence_name, unit[number], unit_labels)
+
+    def _columns_of_units(
+        self, confidence_name: str, unit: NDArray[np.intp], unit_labels: Sequence[str]
+    ) -> tuple[list[str], Columns]:
+        """Return the labels of the units that have rows, and all rows; `unit` is a number for each of `kinds`."""
+        rows = self.rank(self.recount(confidence_name, unit=unit), by=(), intervals=None)
+        units = rows.items.cluster_ids
+        columns = rows.columns.in_units(rows.items.cluster_index, len(units))
+        return [unit_labels[number] for number in units], columns
+
+    def rows_with_group(self, confidence_name: str, label: str) -> RankedRows:
+        """Return all rows by cluster; only one group is distinguished from the others."""
+        all_groups = groups(self.kinds, self.by)
+        part = np.array([group.label == label for group in all_groups], np.intp)[group_numbers(all_groups)]
+        return self.rank(self.recount(confidence_name, part=part), by=self.by)
+
+
 class WorstGroup(NamedTuple):
     """The worst group by a metric, and the statistic that its gap to all other rows comes from.
 
-    It is the statistic of the other rows or, for a matched metric, that of both at matched coverage.
+    It is the statistic of the other rows or, for a matched metric, that of both at matched coverage. Such a metric also
+    has both sides: all other rows and those of the group, in the order in which they are cut.
     """
 
     group: str
     metric: MetricSpecification
     statistic: Statistic
+    sides: tuple[Columns, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +182,7 @@ class SystemStatistics:
         group_metrics: those of them that are also evaluated by group.
         statistics: by (confidence, group): the statistic of its metrics.
         intervals: how intervals are made.
+        aggregated_groups: the groups in the order of a confidence if `ranked_rows` do not distinguish them; else None.
     """
 
     name: str
@@ -128,6 +195,7 @@ class SystemStatistics:
     group_metrics: Mapping[str, tuple[MetricSpecification, ...]]
     statistics: Mapping[tuple[str, str], Statistic]
     intervals: Intervals
+    aggregated_groups: AggregatedGroups | None = None
 
     @classmethod
     def prepare(
@@ -143,24 +211,32 @@ class SystemStatistics:
         intervals: Intervals,
         by: tuple[str, ...] = (),
         metrics_by_group: Sequence[MetricSpecification] = (),
-        rank_groups: bool = True,
+        recount: Callable[..., VariantConfidence] | None = None,
     ) -> SystemStatistics:
         """Build the statistics of judged items, over the units that the intervals weight.
 
-        `rank_groups` is False if no group is ranked: an aggregated table then has no groups under a confidence.
+        `recount` is that of `AggregatedGroups`; None if the items of all confidences distinguish groups.
         """
         needed = {column for metric in metrics for column in metric.needs}
         ranked_rows = {ALL: RankedRows.of(judged, loss, needed, by, intervals)}
-        for confidence_name, confidence in confidences.items():
+
+        def rank(
+            confidence: VariantConfidence, *, by: tuple[str, ...], intervals: Intervals | None = intervals
+        ) -> RankedRows:
             rows = ranked_rows[ALL]
             if confidence.items is not judged:
                 own_loss = None
                 if loss is not None:
                     rule = requested_loss if callable(requested_loss) else loss.name
                     own_loss = item_loss(confidence.items, rule)
-                rows = RankedRows.of(confidence.items, own_loss, needed, by if rank_groups else (), intervals)
-            columns = rows.columns.with_confidence(confidence.values)
-            ranked_rows[confidence_name] = replace(rows, columns=columns)
+                rows = RankedRows.of(confidence.items, own_loss, needed, by, intervals)
+            return replace(rows, columns=rows.columns.with_confidence(confidence.values))
+
+        aggregated_groups = None
+        if recount is not None:
+            aggregated_groups = AggregatedGroups(judged.labelled, by, recount, rank)
+        for confidence_name, confidence in confidences.items():
+            ranked_rows[confidence_name] = rank(confidence, by=() if aggregated_groups else by)
         ranked = tuple(metric for metric in metrics if metric.ranked)
         by_confidence = {ALL: tuple(metric for metric in metrics if not metric.ranked)}
         if confidences:
@@ -183,6 +259,7 @@ class SystemStatistics:
             group_metrics=by_group,
             statistics=_build_statistics(ranked_rows, by_confidence, by_group),
             intervals=intervals,
+            aggregated_groups=aggregated_groups,
         )
 
     def metrics_of(self, confidence_name: str, label: str) -> tuple[MetricSpecification, ...]:
@@ -268,7 +345,7 @@ class SystemStatistics:
                 statistic,
                 replicates[statistic],
                 n=_count(rows.weight),
-                within=self._within(label) if label else None,
+                within=self._within[label] if label else None,
             )
             of_metrics = read_off_points(metrics, of_metrics, rows, self.intervals)
             for metric, estimate in zip(metrics, of_metrics, strict=True):
@@ -333,11 +410,10 @@ class SystemStatistics:
     @cached_property
     def clusters_of_groups(self) -> dict[str, int]:
         """By group, how many clusters its items come from."""
-        counts = {}
-        for label in self.ranked_rows[ALL].groups:
-            clusters, _, members = self._within(label)
-            counts[label] = len(clusters) if members is None else int(members.sum())
-        return counts
+        return {
+            label: len(within.clusters) if within.members is None else int(within.members.sum())
+            for label, within in self._within.items()
+        }
 
     def note(self, label: str) -> str:
         """Return why a group is too small to judge; empty when it is not."""
@@ -419,7 +495,7 @@ class SystemStatistics:
             worst = self.worst_groups[key]
             rest_replicates = replicates[worst.statistic]
             if worst.metric.matched is not None:
-                gaps[name] = self._matched_gap(key, worst, rest_replicates, n)
+                gaps[name] = self._matched_gap(worst, rest_replicates, n)
                 continue
             own = key._replace(group=worst.group)
             rows = self.rows(key.confidence)
@@ -429,13 +505,13 @@ class SystemStatistics:
             gaps[name] = GroupGap(worst.group, estimates[own], rest, gap)
         return gaps
 
-    def _matched_gap(self, key: Key, worst: WorstGroup, replicates: Replicates, n: int) -> GroupGap:
+    def _matched_gap(self, worst: WorstGroup, replicates: Replicates, n: int) -> GroupGap:
         """Return the gap of a group at the largest coverage that both the group and all other rows reach."""
         metric = worst.metric
         coverage, *values = worst.statistic.points.tolist()
         scales = [
             metric.scale(side) if metric.scale_at is None else metric.scale_at(side, coverage)
-            for side in self._sides(key.confidence, worst.group)
+            for side in worst.sides
         ]
         sides = Replicates(replicates.left_out[:, 1:], replicates.drawn[:, 1:])
         left, right = self.intervals.estimates(np.array(values), sides, scales, n=n)
@@ -445,27 +521,35 @@ class SystemStatistics:
 
     def _sides(self, confidence_name: str, label: str) -> tuple[Columns, Columns]:
         """Return all other rows and those of a group, in the order in which they are cut at matched coverage."""
-        rows = self._rows_to_match(confidence_name)
+        order = self._order_to_match(confidence_name)
+        if order and self.aggregated_groups is not None:
+            rows = self.aggregated_groups.rows_with_group(self.confidences[order].name, label)
+        else:
+            rows = self.rows_in_order(order)
         return rows.outside(label), rows.rows(label)
 
-    def _rows_to_match(self, confidence_name: str) -> RankedRows:
-        """Return the rows ranked by a confidence or, for a metric that needs none, by the first.
+    def _order_to_match(self, confidence_name: str) -> str:
+        """Return the confidence that rows are cut by: that of the metric or, if it needs none, the first.
 
         If every row is answered, no group is cut, so that such a metric needs no order.
         """
-        if not confidence_name and self.columns.answered.all():
-            return self.rows_in_order(ALL)
-        ranked = (name for name in self.confidences if not self.rows(name).unranked)
-        return self.rows_in_order(confidence_name or next(ranked, ALL))
+        if confidence_name or self.columns.answered.all():
+            return confidence_name
+        return next((name for name in self.confidences if not self.rows(name).unranked), ALL)
 
-    def _within(self, label: str) -> Within:
-        """Which clusters have items of a group."""
-        rows = self.ranked_rows[ALL].groups[label].rows
-        rows = rows[self.columns.weight[rows] > 0.0]
-        within = Within.of(self.judged.cluster_index[rows], self.columns.weight[rows])
-        if self._having is None:
-            return within
-        return within._replace(members=self._having[label][self.judged.cluster_ids[within.clusters]])
+    @cached_property
+    def _within(self) -> dict[str, Within]:
+        """By group, which clusters have items of it."""
+        cluster, weight = self.judged.cluster_index, self.columns.weight
+        clusters_within = {}
+        for label, group in self.ranked_rows[ALL].groups.items():
+            rows = group.rows[weight[group.rows] > 0.0]
+            within = Within.of(cluster[rows], weight[rows])
+            if self._having is not None:
+                members = self._having[label][self.judged.cluster_ids[within.clusters]]
+                within = within._replace(members=members)
+            clusters_within[label] = within
+        return clusters_within
 
     @cached_property
     def _having(self) -> Mapping[str, Floats] | None:
@@ -479,42 +563,63 @@ class SystemStatistics:
         if not self.groups:
             return {}
         points, worst_groups = self.points(), {}
+        compared = [group.label for group in self.groups if not self.note(group.label)]
         for confidence_name, metrics in self.group_metrics.items():
+            values: dict[MetricSpecification, dict[str, float]] = {}
             for metric in metrics:
                 key = Key(confidence_name, metric.key)
-                worst = None if metric.comparison == UNDIRECTED else self._worst_group(key, metric, points)
-                if worst is not None:
-                    worst_groups[key] = worst
+                defined = _defined({label: points[key._replace(group=label)] for label in compared})
+                if metric.comparison != UNDIRECTED and len(defined) > 1:
+                    values[metric] = defined
+            # The worst group by a matched metric is that with the worst gap at matched coverage.
+            gaps = self._gaps_to_rest(confidence_name, [metric for metric in values if metric.matched])
+            for metric, gaps_of_metric in gaps.items():
+                values[metric] = _defined({label: gaps_of_metric[label] for label in values[metric]})
+            for metric, by_label in values.items():
+                if len(by_label) > 1:
+                    worst = (max if metric.direction == "lower" else min)(by_label, key=by_label.__getitem__)
+                    key = Key(confidence_name, metric.key)
+                    worst_groups[key] = self._worst_group(confidence_name, metric, worst)
         return worst_groups
 
-    def _worst_group(
-        self, key: Key, metric: MetricSpecification, points: Mapping[Key, float]
-    ) -> WorstGroup | None:
-        """Return the group with the worst value or, for a matched metric, with the worst gap at matched coverage."""
-        labels = [group.label for group in self.groups if not self.note(group.label)]
-        values = {label: points[key._replace(group=label)] for label in labels}
-        values = {label: value for label, value in values.items() if not math.isnan(value)}
-        if metric.matched is not None and len(values) > 1:
-            gaps = self._gaps_to_rest(key.confidence, metric)
-            values = {label: gaps[label] for label in values if not math.isnan(gaps[label])}
-        if len(values) < 2:
-            return None
-        sign = 1.0 if metric.direction == "lower" else -1.0
-        worst = max(values, key=lambda label: sign * values[label])
+    def _worst_group(self, confidence_name: str, metric: MetricSpecification, label: str) -> WorstGroup:
         if metric.matched is None:
-            outside = self.ranked_rows[key.confidence].outside(worst)
-            return WorstGroup(worst, metric, measure_metrics(outside, with_companions([metric])))
-        return WorstGroup(worst, metric, matched_statistic(*self._sides(key.confidence, worst), [metric]))
+            outside = self.ranked_rows[confidence_name].outside(label)
+            return WorstGroup(label, metric, measure_metrics(outside, with_companions([metric])))
+        sides = self._sides(confidence_name, label)
+        return WorstGroup(label, metric, matched_statistic(*sides, [metric]), sides)
 
-    def _gaps_to_rest(self, confidence_name: str, metric: MetricSpecification) -> dict[str, float]:
-        """Return by group how far a matched metric is from that of all other rows, at the coverage that both reach."""
-        rows = self._rows_to_match(confidence_name)
+    def _gaps_to_rest(
+        self, confidence_name: str, metrics: Sequence[MetricSpecification]
+    ) -> dict[MetricSpecification, dict[str, float]]:
+        """Return by group how far matched metrics are from those of all other rows, at the coverage that both reach."""
+        gaps: dict[MetricSpecification, dict[str, float]] = {metric: {} for metric in metrics}
+        if not metrics:
+            return gaps
+        for group_labels, columns in self._columns_by_group(confidence_name):
+            for metric in metrics:
+                coverage, rest, value = values_of_groups(columns, metric)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    # An area grows with a power of the coverage that it ends at.
+                    gap = np.where(coverage > 0.0, (value - rest) / coverage**metric.coverage_power, math.nan)
+                gaps[metric].update(zip(group_labels, gap.tolist(), strict=True))
+            del columns  # before the next ones are made
+        return gaps
+
+    def _columns_by_group(self, confidence_name: str) -> Iterable[tuple[Iterable[str], Columns]]:
+        """Return rows in the order in which they are cut, whose units are groups, with the labels of the groups."""
+        order = self._order_to_match(confidence_name)
+        if order and self.aggregated_groups is not None:
+            ranks = len(self.rows(order).ranks[1])
+            return self.aggregated_groups.columns_by_group(self.confidences[order].name, ranks=ranks)
+        rows = self.rows_in_order(order)
         numbers = group_numbers(tuple(rows.groups.values()))
-        coverage, rest, value = values_of_groups(rows.columns.in_units(numbers, len(rows.groups)), metric)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # An area grows with a power of the coverage that it ends at.
-            gaps = np.where(coverage > 0.0, (value - rest) / coverage**metric.coverage_power, math.nan)
-        return dict(zip(rows.groups, gaps.tolist(), strict=True))
+        return [(rows.groups, rows.columns.in_units(numbers, len(rows.groups)))]
+
+
+def _defined(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values that are not NaN."""
+    return {label: value for label, value in values.items() if not math.isnan(value)}
 
 
 def _build_statistics(

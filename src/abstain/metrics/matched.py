@@ -8,8 +8,9 @@ confidences, a proportional part of the block counts. The coverage is computed a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -93,6 +94,8 @@ def values_of_groups(columns: Columns, metric: MetricSpecification) -> Floats:
     The units of the columns are the groups, so that all other rows are those without one unit. The three rows are the
     coverage, the value of all other rows and the value of the group.
     """
+    if not metric.ranked and columns.units > 1:
+        return _values_at_cuts(columns, metric)
     sides, groups, values = (columns, columns), columns.units, []
     at_once = max(_NUMBERS_AT_ONCE // max(_width(sides, [metric]), groups), 1)
     for start in range(0, groups, at_once):
@@ -102,6 +105,32 @@ def values_of_groups(columns: Columns, metric: MetricSpecification) -> Floats:
         with np.errstate(invalid="ignore"):
             values.append(_matched_values(metric, sides, batches))
     return np.concatenate(values, axis=1)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _CutGroups:
+    """What a metric that needs no confidence reads of rankings that are limited to a coverage."""
+
+    total: Floats
+    count: Floats
+    loss: Floats
+
+
+def _values_at_cuts(columns: Columns, metric: MetricSpecification) -> Floats:
+    """Return `values_of_groups` for a metric that needs no confidence: it reads only the sums up to the cut."""
+    assert metric.matched is not None
+    chosen = columns if "loss" in metric.needs else _zero_one(columns)
+    # Only the sums are kept: a ranking refers to its columns, and both would be freed late.
+    cluster_sums = chosen.once("cuts", lambda: Ranking(chosen).by_confidence, by_confidence=True)
+    total, answered = columns.mass_by_unit(), columns.mass_by_unit(columns.answered)
+    total_of_rest, answered_of_rest = total.sum() - total, answered.sum() - answered
+    with np.errstate(invalid="ignore"):
+        coverage = np.minimum(answered / total, answered_of_rest / total_of_rest)
+        values = [coverage]
+        for side_total, others in ((total_of_rest, True), (total, False)):
+            cut = cluster_sums.cut_units(np.nan_to_num(coverage * side_total), others=others)
+            values.append(metric.matched(cast("Limited", _CutGroups(side_total, *cut)), metric))
+    return np.stack(values)
 
 
 def _matched_values(

@@ -15,8 +15,8 @@ of its difference to 1, by floating-point operations that give the same result i
 bins in the order of the confidence, and each bin is represented by its mean. A bin whose lowest and highest confidence
 are equal holds one value, so that nothing is lost.
 
-`_row_query` selects rows, `_row_checks` finds those that are wrong, `_cluster_members` counts clusters, and `_engine`
-has the words in which engines differ.
+`_row_query` selects rows, `_row_checks` finds those that are wrong, `_row_types` and `_cells` group them,
+`_cluster_members` counts clusters, and `_engine` has the SQL in which engines differ.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from abstain._row_names import rows_named_by
 from abstain._units import GROUPS, MOST_SINGLE, group_of
 from abstain.errors import CountingError, at
 from abstain.groups import group_numbers, groups
-from abstain.items import Aggregation, FirstRow, Items, Outcome, Signal, identifiers, numbered
+from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
+from abstain.readers._cells import Cells
 from abstain.readers._cluster_members import count_members
 from abstain.readers._columns import BEYOND_SCALES, TableRows, in_percent, unread_columns
-from abstain.readers._engine import DIGITS, NAME_KEYS, rounded
+from abstain.readers._engine import DIGITS, NAME_KEYS
 from abstain.readers._fields import assign_columns, system_column
 from abstain.readers._row_checks import (
     check_all_named,
     check_numbers,
     check_rows,
     count_weights,
-    first_rows,
     problems_of,
     report_weights,
 )
@@ -67,8 +67,6 @@ __all__ = ["AggregatedTable", "aggregate"]
 
 # Intervals and sets are evaluated row by row.
 _LOADED_ONLY = ("low", "high", "set")
-# More cells would be a table as large as its source.
-_MOST_CELLS = 1 << 24
 
 
 def aggregate(
@@ -219,44 +217,50 @@ class AggregatedTable:
         code: Indices,
         signals: Sequence[str] = (),
         *,
-        view: Callable[[tuple[str, ...]], Items] | None = None,
+        unit: Indices | None = None,
+        view: Callable[..., Items] | None = None,
     ) -> Items:
         """Return one item for each combination of unit, code and confidence.
 
         Args:
             code: a number for each of `row_types`; equal ones are not distinguished.
             signals: the confidences that distinguish rows, if these are answered.
-            view: returns items with other signals; by default those of the same code.
+            unit: a number for each of `row_types`, which takes the place of the cluster. Default: units are clusters,
+                or groups of them.
+            view: returns items with other signals; see `Aggregation.view`. Default: items of the same code and unit.
         """
         names = self.query.signal_columns(signals)
         for name in names:
             if not name.endswith(ABSENT_SUFFIX):
                 check_numbers(self.query, name)
-        cells, first = self._group_cells(code, names)
+        answered = (self.row_types.outcome == Outcome.ANSWERED).astype(np.int8)
+        unit_of_type = np.zeros(len(code), np.int32) if unit is None else unit.astype(np.int32)
+        self.give_by_type("codes", code=code.astype(np.int32), answered=answered, unit=unit_of_type)
+        cells = Cells.group(self, names, self._unit if unit is None else "codes.unit")
+        fetched = cells.fetched
         first_type = np.unique(code, return_index=True)[1].astype(np.intp)
-        items = self._bare_types.take(first_type[cells["code"].astype(np.intp)])
-        problems = problems_of(
-            self.query,
-            cells["n"].astype(np.int64, copy=False),
-            lambda wrong: first_rows(self.query, self._select_rows_of_cells(cells["number"][wrong], names)),
-        )
+        items = self._bare_types.take(first_type[fetched["code"].astype(np.intp)])
+        problems = problems_of(self.query, fetched["n"].astype(np.int64, copy=False), cells.first_rows)
         with rows_named_by(self.query.table.paths):
-            cluster, members, clusters = self._clusters(cells, items, problems)
-            values = self._signals(names, cells, items, problems)
+            if unit is None:
+                cluster, members, clusters = self._clusters(fetched, items, problems)
+            else:
+                cluster, members, clusters = fetched["u"].astype(np.int32), None, len(np.unique(unit))
+            values = self._signals(names, fetched, items, problems)
         in_order = self.engine.in_order
         return replace(
             items,
-            weight=cells["total"].astype(np.float64, copy=False),
+            weight=fetched["total"].astype(np.float64, copy=False),
             cluster=cluster,
-            item=cells["number"].astype(np.int32) if in_order else np.broadcast_to(np.int8(0), len(items)),
+            item=fetched["number"].astype(np.int32) if in_order else np.broadcast_to(np.int8(0), len(items)),
             signals={**self.unread_signals(len(items)), **values},
             counted=Aggregation(
                 engine=self.engine.name,
                 kinds=self.row_types,
                 clusters=clusters,
                 members=members,
-                view=view or (lambda names: self.items(code, names)),
-                first=first,
+                view=view or (lambda names: self.items(code, names, unit=unit)),
+                first=cells.first_row,
                 having=self._members_of_groups,
                 asked=self.asked,
                 by_chance=self.units and not self.has_clusters and not in_order,
@@ -273,89 +277,6 @@ class AggregatedTable:
         """The names of all signals; their values are fetched only for the signals of a view."""
         nothing = np.broadcast_to(np.nan, rows)
         return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.query.signals}
-
-    def _group_cells(
-        self, code: Indices, names: Sequence[str]
-    ) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], FirstRow | None]]:
-        """Return the cells, and a function that finds the first row of some of them by their numbers."""
-        answered = (self.row_types.outcome == Outcome.ANSWERED).astype(np.int8)
-        self.give_by_type("codes", code=code.astype(np.int32), answered=answered)
-        rows = self._select_coded(self.select(), names, ["b.w AS w"] * self.weighted)
-        keys = self._cell_keys(names)
-        parts = [f"{value} AS {key}" for key, value in keys.items()]
-        parts += ["count(*) AS n", f"{total_weight(self.weighted)} AS total"]
-        parts += [
-            f"sum(b.{key}) AS sum_{key}, min(b.{key}) AS low_{key}, max(b.{key}) AS high_{key}"
-            for key in (self.query.signal_keys[name] for name in names if self.query.is_continuous(name))
-        ]
-        places = ", ".join(str(number + 1) for number in range(len(keys)))
-        statement = f"SELECT {', '.join(parts)} FROM ({rows}) AS b GROUP BY {places}"
-        kept = self.engine.keep("cells", statement, number=self.engine.in_order)
-        count = self.query.number(self.engine.known("cells"))
-        if count > _MOST_CELLS:
-            raise CountingError(
-                self.query.table.label,
-                f"{count:,} different rows are too many to be counted",
-                way_out="ask for one confidence at a time, or ",
-            )
-        cells = self.engine.fetch(f"SELECT * FROM {self.engine.known('cells')}")
-
-        def first_row(numbers: NDArray[Any]) -> FirstRow | None:
-            if not self.engine.in_order or not self.engine.keeps("cells", kept):
-                return None
-            found = f"({self._select_rows_of_cells(numbers, names)}) AS found"
-            row = self.engine.fetch(f"SELECT r, number FROM {found} ORDER BY r LIMIT 1")
-            number = int(row["r"][0])
-            count = int(cells["n"][np.isin(cells["number"], numbers)].sum())
-            return FirstRow(number, int(row["number"][0]), self._names_of_row(number), count)
-
-        return cells, first_row
-
-    def _cell_keys(self, names: Sequence[str]) -> dict[str, str]:
-        """The short names of what distinguishes cells, and how to select each from coded rows."""
-        keys = {"u": "b.u", "code": "b.code"}
-        for name in names:
-            value = f"b.{self.query.signal_keys[name]}"
-            keys[self.query.signal_keys[name]] = rounded(value) if self.query.is_continuous(name) else value
-        return keys
-
-    def _select_coded(self, rows: str, names: Sequence[str], further: Sequence[str]) -> str:
-        """Select rows with unit, code and signals, these only of answered rows."""
-        parts = [f"{self._unit} AS u", "codes.code AS code", *further]
-        for name in names:
-            key = self.query.signal_keys[name]
-            value = f"b.{key}" if self._all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
-            if self.query.is_continuous(name):
-                value = self.query.as_number(value, self.query.table.column(name, "value").kind)
-            parts.append(f"{value} AS {key}")
-        return f"SELECT {', '.join(parts)} FROM {self.join_types(rows, 'codes')}"
-
-    def _select_rows_of_cells(self, numbers: NDArray[Any], names: Sequence[str]) -> str:
-        """Select the rows ``r`` of some cells, with the number of each row's cell."""
-        self.engine.give("wrong", {"number": numbers})
-        keys = self._cell_keys(names)
-        coded = self._select_coded(self.select(numbers=True), names, ["b.r AS r"])
-        parts = ", ".join(f"{value} AS {key}" for key, value in keys.items())
-        same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM cells.{key}" for key in keys)
-        return (
-            f"SELECT b.r AS r, cells.number AS number FROM (SELECT {parts}, b.r AS r FROM ({coded}) AS b) AS b "
-            f"JOIN {self.engine.known('cells')} ON {same} "
-            f"JOIN {self.engine.known('wrong')} ON cells.number = wrong.number"
-        )
-
-    def _names_of_row(self, row: int) -> dict[str, object]:
-        """Return the names of a row's cluster and item, as far as the table has them."""
-        fields = [name for name in ("cluster", "item") if name in self.columns]
-        if not fields:
-            return {}
-        keys = ", ".join(NAME_KEYS[name] for name in fields)
-        rows = self.query.select_named(fields, numbers=True)
-        found = self.engine.fetch(f"SELECT {keys} FROM ({rows}) AS b WHERE r = {row}")
-        return {name: found[NAME_KEYS[name]][0] for name in fields}
-
-    @cached_property
-    def _all_answered(self) -> bool:
-        return bool((self.row_types.outcome == Outcome.ANSWERED).all())
 
     # Clusters and units.
 

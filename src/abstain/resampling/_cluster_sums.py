@@ -380,6 +380,41 @@ class ClusterSums:
     def _starts(self) -> Indices:
         return np.searchsorted(self.unit[self._by_unit], np.arange(self.units + 1)).astype(np.intp)
 
+    def cut_units(self, target: Floats, *, others: bool = False) -> Floats:
+        """Return the count of each unit up to a target, in the order of keys, and the second column's sum: (2, units).
+
+        A key that the target falls into counts proportionally. With `others`, the sums of each unit are those of all
+        other units together. There must be several units. The key of each unit is found by bisection, so that the time
+        does not grow with the number of units times the number of keys.
+        """
+        cells = self._by_unit
+        position = self.unit[cells] * self.keys + self.key[cells]
+        running = np.zeros((2, len(cells) + 1))
+        np.cumsum(self.sums[:2, cells], axis=1, out=running[:, 1:])
+        first = np.arange(self.units) * self.keys
+        start = running[:, np.searchsorted(position, first)]
+        run_of_all = np.zeros((2, self.keys + 1))
+        if others:
+            by_key = [total_by(self.key, values, self.keys) for values in self.sums[:2]]
+            np.cumsum(by_key, axis=1, out=run_of_all[:, 1:])
+
+        def sum_before(key: Indices) -> Floats:
+            """Sum the keys before one for each unit."""
+            own = running[:, np.searchsorted(position, first + key)] - start
+            return run_of_all[:, key] - own if others else own
+
+        low, high = np.zeros(self.units, np.intp), np.full(self.units, self.keys + 1)
+        while (low < high).any():
+            middle = np.minimum((low + high) // 2, self.keys)
+            count = sum_before(middle)[0]
+            reached = (count >= target) & (count > 0.0)
+            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+        # A target beyond all keys gives the sums of all of them.
+        below = sum_before(np.maximum(low - 1, 0))
+        step = sum_before(np.minimum(low, self.keys)) - below
+        proportion = np.divide(target - below[0], step[0], out=np.zeros(self.units), where=step[0] > 0.0)
+        return np.stack([np.where(low > self.keys, below[0], target), below[1] + proportion * step[1]])
+
     def area(self, weights: Floats) -> Floats | None:
         """Return the area under the running sum of the second column over that of the first, straight between keys.
 
