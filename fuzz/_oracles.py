@@ -62,7 +62,7 @@ REFUSALS = (
     r"rows are not matched by their places",
     r"is not compared at matched coverage",
     r"real numbers",
-    r"counts tables in files",
+    r"aggregates tables in files",
     r"at least",
     r"too few",
     r"only one|single|both right and wrong|all (?:right|wrong)|same class",
@@ -357,7 +357,7 @@ def _difference_of_engines(left: Outcome, right: Outcome) -> str:
 
 def _remarks(outcome: Outcome) -> list[str]:
     """The lines on stderr, except the one that names the engine."""
-    return [line for line in outcome.stderr.splitlines() if "its rows are counted by" not in line]
+    return [line for line in outcome.stderr.splitlines() if ": aggregated by " not in line]
 
 
 def _kind(command: Command) -> str:

@@ -167,7 +167,7 @@ def test_every_entry_point_draws_the_same_conclusion(files: tuple[Path, Path]) -
         )
         assert found["coverage"] == pytest.approx(expected.coverage)
 
-    # An engine that counts rows where they are.
+    # An engine that aggregates tables.
     counted = abstain.compare(
         {path.stem: path for path in files},
         engine="duckdb",

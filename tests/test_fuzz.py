@@ -210,7 +210,7 @@ def test_answers_are_compared_but_for_where_they_came_from(
 
 
 ENGINES = tuple((*CALL, "--engine", engine) for engine in ("numpy", "duckdb"))
-COUNTED = "t.csv: its rows are counted by duckdb; --engine numpy loads them\n"
+COUNTED = "t.csv: aggregated by duckdb; --engine numpy loads it instead\n"
 
 
 @pytest.mark.parametrize(

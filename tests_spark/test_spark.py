@@ -234,7 +234,7 @@ def test_only_tallies_reach_the_driver_and_nothing_is_left(spark: Any, tmp_path:
     rows = spark.read.parquet(str(path))
     rows.createOrReplaceTempView("kinds")  # a table of the user's own, of a name that is ours
     result = abstain.evaluate(rows, **ROLES)
-    assert result.only.basis.judged.counted is not None
+    assert result.only.basis.judged.aggregation is not None
     assert len(result.only.basis.judged) < 2500
     assert spark.sql("SELECT count(*) AS n FROM kinds").collect()[0]["n"] == rows.count()
     del result
@@ -258,10 +258,12 @@ def test_what_is_wrong_is_counted(spark: Any) -> None:
     with pytest.raises(ArgumentError, match="has no column 'truht'"):
         abstain.evaluate(rows, truth="truht")
     with pytest.raises(
-        ArgumentError, match="engine duckdb does not count a Spark DataFrame; leave the engine out"
+        ArgumentError, match="engine duckdb does not aggregate a Spark DataFrame; leave the engine out"
     ):
         abstain.evaluate(rows, engine="duckdb")
-    with pytest.raises(ArgumentError, match="is counted where it is, by abstain.evaluate; for anything else"):
+    with pytest.raises(
+        ArgumentError, match="is aggregated by abstain.evaluate, in the cluster; for anything else"
+    ):
         abstain.read(rows)
     twins = spark.createDataFrame([(1, 1, 0.5)], "truth int, prediction int, Truth double")
     with pytest.raises(DataError, match="names differ in case alone"):

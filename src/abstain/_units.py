@@ -1,7 +1,7 @@
 """Units: which clusters are left out one by one, and which group a cluster is in where there are very many.
 
 A cluster's group depends on its name alone, so that it is the same on every machine and in every engine: an engine
-that counts rows where they are puts clusters into the same groups by the same arithmetic.
+that aggregates a table puts clusters into the same groups by the same arithmetic.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbstainError",
+    "AggregationError",
     "ArgumentError",
-    "CountingError",
     "DataError",
     "FormatError",
     "ResultWarning",
@@ -48,7 +48,7 @@ class ArgumentError(AbstainError):
     exit_code = 2
 
 
-class CountingError(ArgumentError):
+class AggregationError(ArgumentError):
     """A request that needs single rows of a table, which an engine does not hand over.
 
     Attributes:

@@ -68,7 +68,7 @@ class Signal:
     Attributes:
         values: the numbers, NaN if null or absent.
         absent: True if the source does not have the key, which differs from a null.
-        binned: True if the number represents a bin of different numbers, which an engine counted as one; None if every
+        binned: True if the number represents a bin of different numbers, which an engine aggregated; None if every
             number is exact.
     """
 
@@ -126,7 +126,7 @@ class OutcomeCounts:
 
 
 class FirstRow(NamedTuple):
-    """The first of some rows that an engine has counted.
+    """The first of some rows that an engine has aggregated.
 
     Attributes:
         row: its number.
@@ -143,32 +143,32 @@ class FirstRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Aggregation:
-    """Facts about a table whose equal rows an engine has counted instead of loading them.
+    """Facts about a table whose equal rows an engine has aggregated instead of loading them.
 
     Attributes:
         engine: "duckdb" or "spark".
-        kinds: one item for every combination of labels and outcome, regardless of confidence and cluster.
+        row_types: one item for every combination of labels and outcome, regardless of confidence and cluster.
         clusters: the number of clusters.
         members: the number of clusters with an evaluated item in each group of clusters, by group number; None if every
             cluster is a group with its own name.
         view: returns the same items with some of the signals, by their names. With ``unit=``, a number for each of
-            `kinds`, that number takes the place of the cluster; with ``part=``, it also distinguishes items.
-        first: returns the first row that some items represent, by their names; None if it is unknown.
-        having: returns, for metadata columns and by the label of every group of items, the number of clusters in each
-            group of clusters that have an evaluated item of it.
-        asked: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
-        by_chance: True if rows have neither names nor an order, so that it is random which ones are left out together.
+            `row_types`, that number takes the place of the cluster; with ``part=``, it also distinguishes items.
+        first_row: returns the first row that some items represent, by their names; None if it is unknown.
+        members_of_groups: returns, for metadata columns and by the label of every group of items, the number of
+            clusters in each group of clusters that have an evaluated item of it.
+        requested: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
+        random_units: True if rows have neither names nor an order, so that it is random which are left out together.
     """
 
     engine: str
-    kinds: Items = field(repr=False)
+    row_types: Items = field(repr=False)
     clusters: int
     members: NDArray[np.float64] | None = field(repr=False)
     view: Callable[..., Items] = field(repr=False)
-    first: Callable[[NDArray[Any]], FirstRow | None] = field(repr=False)
-    having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]] = field(repr=False)
-    asked: bool = True
-    by_chance: bool = False
+    first_row: Callable[[NDArray[Any]], FirstRow | None] = field(repr=False)
+    members_of_groups: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]] = field(repr=False)
+    requested: bool = True
+    random_units: bool = False
 
     @property
     def judged(self) -> Aggregation:
@@ -198,7 +198,7 @@ class Items:
         intervals: (rows, 2), the lower and upper bound of each prediction, NaN if not answered; or None.
         sets: (rows, classes), True if a class is in the predicted set; or None.
         classes: the names of the classes, one per column of `sets`.
-        counted: facts about a table whose equal rows an engine has counted; None if the items hold every row.
+        aggregation: facts about a table that an engine aggregated; None if the items are its rows.
         positive: the label that counts as 1 for binary metrics such as F1 and AUROC, in its canonical form (see
             `abstain.labels`); all other labels count as 0. None if labels are 0 and 1, or there is no such label.
 
@@ -224,7 +224,7 @@ class Items:
     intervals: NDArray[np.float64] | None = None
     sets: Mask | None = None
     classes: tuple[str, ...] = ()
-    counted: Aggregation | None = None
+    aggregation: Aggregation | None = None
     positive: int | float | str | None = None
 
     def __post_init__(self) -> None:
@@ -444,7 +444,7 @@ class Items:
     @property
     def labelled(self) -> Items:
         """The items with all labels that occur; an engine may have counted items of different labels as one."""
-        return self if self.counted is None else self.counted.kinds
+        return self if self.aggregation is None else self.aggregation.row_types
 
     @cached_property
     def judged(self) -> Items:
@@ -453,32 +453,32 @@ class Items:
         if kept.all():
             return self
         judged = self.take(kept)
-        return judged if self.counted is None else replace(judged, counted=self.counted.judged)
+        return judged if self.aggregation is None else replace(judged, aggregation=self.aggregation.judged)
 
     @property
     def clusters(self) -> int:
         """The number of clusters."""
-        if self.counted is None or self.counted.members is None:
+        if self.aggregation is None or self.aggregation.members is None:
             return len(self.cluster_ids)
-        return self.counted.clusters
+        return self.aggregation.clusters
 
     @property
     def members(self) -> NDArray[np.float64] | None:
         """The number of clusters that each of `cluster_ids` represents; None if each is one."""
-        if self.counted is None or self.counted.members is None:
+        if self.aggregation is None or self.aggregation.members is None:
             return None
-        return self.counted.members[self.cluster_ids]
+        return self.aggregation.members[self.cluster_ids]
 
     def under(self, signals: tuple[str, ...]) -> Items:
         """Return the items with some of the signals; an engine counts rows again for them."""
-        return self if self.counted is None else self.counted.view(signals)
+        return self if self.aggregation is None else self.aggregation.view(signals)
 
     def row_by_row(self, what: str) -> None:
         """Raise if an engine counted the rows and `what` needs each of them."""
-        if self.counted is not None:
+        if self.aggregation is not None:
             raise ArgumentError(
-                f"{what} needs every row, and the rows were counted by {self.counted.engine}; load the table (engine, "
-                "--engine: numpy)"
+                f"{what} needs every row, and the table was aggregated by {self.aggregation.engine}; load the table "
+                "(engine, --engine: numpy)"
             )
 
     @cached_property
@@ -572,10 +572,10 @@ class Items:
     def where(self, rows: Mask) -> str:
         """Return the place of the first row where a mask is true, and the number of such items, for an error."""
         count = int(rows.sum())
-        if self.counted is None:
+        if self.aggregation is None:
             location = self.describe_row(int(np.argmax(rows)))
         else:
-            first = self.counted.first(self.item[rows])
+            first = self.aggregation.first_row(self.item[rows])
             if first is None:
                 count = 0 if self.weight is None else round(float(self.weight[rows].sum()))
                 return (
@@ -586,7 +586,7 @@ class Items:
 
     def first_row(self, rows: Mask) -> int:
         """Return the index of the item that is or represents the first row where a mask is true."""
-        first = None if self.counted is None else self.counted.first(self.item[rows])
+        first = None if self.aggregation is None else self.aggregation.first_row(self.item[rows])
         return int(np.argmax(rows if first is None else self.item == first.item))
 
     def describe_row(self, row: int) -> str:

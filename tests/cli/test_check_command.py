@@ -162,7 +162,7 @@ def test_large_tables_are_compared_where_they_lie(run: Run, tmp_path: Path) -> N
     ):
         loaded, counted = (run(*asked, *flags, "--engine", engine) for engine in ("numpy", "duckdb"))
         assert counted[0] == loaded[0] in (0, 4), counted[2]
-        assert "a.csv: its rows are counted by duckdb" in counted[2]
+        assert "a.csv: aggregated by duckdb" in counted[2]
         if "--json" in asked and asked[0] == "evaluate":
             told = [json.loads(out) for _, out, _ in (loaded, counted)]
             for part in ("population", "comparison", "loss", "inputs"):
@@ -180,7 +180,7 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(engines, "AGGREGATED_ROWS", 1)
     code, out, err = run("evaluate", "preds.csv", *flags)
     assert code == 0, err
-    assert "preds.csv: its rows are counted by duckdb; --engine numpy loads them" in err
+    assert "preds.csv: aggregated by duckdb; --engine numpy loads it instead" in err
     for counted in (json.loads(out), asked):
         for part in ("population", "confidence_variants", "loss", "inputs"):
             assert counted[part] == loaded[part]
@@ -194,7 +194,7 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     code, out, err = run("compare", "long.csv", "--match", "rows", "--intersection-only")
     assert "rows can only be matched by their order where there are equally many: A 3, B 2" in err
     code, _, err = run("power", "preds.csv", "--metric", "augrc", "--difference", 0.1, "--confidence", "prob")
-    assert "counted by duckdb" in err
+    assert "aggregated by duckdb" in err
     assert "confidence" not in err.partition("guessed")[2]
     code, _, err = run("compare", "preds.csv", "--engine", "duckdb")
     assert (code, "the systems of one table are told apart row by row, and --engine duckdb" in err) == (
@@ -204,9 +204,6 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     for verb in (("report", "-o", "r.html"), ("plot", "-o", "c.svg")):
         code, _, err = run(verb[0], "preds.csv", *verb[1:], "--engine", "duckdb", "--confidence", "prob")
         assert code == 0, err
-    assert "rows of this table were counted where they are" not in (tmp_path / "r.html").read_text()
+    assert "This table was aggregated" not in (tmp_path / "r.html").read_text()
     assert run("report", "preds.csv", "-o", "m.html", "--engine", "duckdb", "--mistakes", 3)[0] == 0
-    assert (
-        "The rows of this table were counted where they are, and none is shown"
-        in (tmp_path / "m.html").read_text()
-    )
+    assert "This table was aggregated, so that single rows are not shown" in (tmp_path / "m.html").read_text()

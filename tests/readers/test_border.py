@@ -498,7 +498,8 @@ def test_a_long_table_is_one_system_per_value(tmp_path: Path, form: str, name: s
         read(source)
     if form in ("csv", "jsonl", "parquet"):
         with pytest.raises(
-            ArgumentError, match=f"'{name}' tells several systems apart, and rows are counted for one"
+            ArgumentError,
+            match=f"'{name}' distinguishes several systems, and a table of one system can be aggregated",
         ):
             abstain.evaluate(source, confidence="item", engine="duckdb")
     if isinstance(source, Path):

@@ -50,7 +50,7 @@ def test_a_check_finds_the_same(tmp_path: Path, form: str, clusters: int) -> Non
     assert found.signals["c"].distinct == 6
     assert found.signals["gaps"].missing > 100
     assert "word" in found.metadata
-    assert found.items.counted is not None
+    assert found.items.aggregation is not None
 
 
 def test_a_check_finds_columns_by_their_names(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def assert_served(run: Run, verb: str, engine: str, cell: str) -> None:
         loaded = asked_of(run, verb, "numpy")
         assert found[0] == loaded[0] in (0, 1, 4), found[2]
         assert found[1] == loaded[1]
-        assert f"counted by {engine}" in found[2] or "--json" in ASKED[verb]
+        assert f"aggregated by {engine}" in found[2] or "--json" in ASKED[verb]
     else:
         assert (cell, found[0]) == ("loads the table" if engine == "duckdb" else "refused", 2)
         assert (

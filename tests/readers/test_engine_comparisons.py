@@ -11,7 +11,7 @@ from test_engines import FORMS, frame, written
 
 import abstain
 from abstain import AbstainError
-from abstain.errors import CountingError
+from abstain.errors import AggregationError
 from abstain.readers import engines
 
 if TYPE_CHECKING:
@@ -336,11 +336,11 @@ def test_a_gate_gives_the_same_verdict(tmp_path: Path) -> None:
 def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> None:
     path = written(pair()["old"], tmp_path / "t.parquet")
     policy = abstain.choose_threshold(abstain.read(path, **ROLES), risk=0.6, confidence="c")
-    tables = engines.countables({"run": path}, engine="duckdb", **ROLES)
+    tables = engines.engine_tables({"run": path}, engine="duckdb", **ROLES)
     assert tables is not None
-    with pytest.raises(CountingError, match="a promise is judged row by row; load the table"):
+    with pytest.raises(AggregationError, match="a promise is judged row by row; load the table"):
         abstain.gate(tables["run"], policy=policy)
-    with pytest.raises(CountingError, match="a promise is judged row by row; load the table"):
+    with pytest.raises(AggregationError, match="a promise is judged row by row; load the table"):
         abstain.gate(path, policy=policy, engine="duckdb", **ROLES)
     new = written(pair()["new"], tmp_path / "new.parquet")
     from_path = abstain.gate(new, policy=policy, **ROLES)

@@ -1,4 +1,4 @@
-"""The same numbers from every engine: numpy, which loads a table, and those that count its rows where they are."""
+"""The same numbers from every engine: numpy, which loads a table, and those that aggregate it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 import abstain
 from abstain import ArgumentError, DataError, FormatError, SignalError, _sql, _units
-from abstain.errors import CountingError
+from abstain.errors import AggregationError
 from abstain.readers import _cells, _row_query, _row_types, engines
-from abstain.readers.engines import countables
+from abstain.readers.engines import engine_tables
 from memory import run_measured
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def frame(count: int = 500, *, clusters: int = 40, continuous: bool = False, see
 
 def countable(source: Any, **options: Any) -> Any:
     """One table that is counted; None where it is loaded."""
-    found = countables({"t": source}, **options)
+    found = engine_tables({"t": source}, **options)
     return None if found is None else found["t"]
 
 
@@ -225,7 +225,7 @@ def test_a_continuous_confidence_is_counted_in_bins(tmp_path: Path, form: str) -
     assert len(loaded["c"].curve) > 10_000 > len(counted["c"].curve) > 3000
     (warning,) = (each for each in counted["c"].warnings if each.code == "binned")
     assert warning.message.startswith(
-        f"c is continuous and was counted in {len(counted['c'].curve):,} bins: its AUGRC is"
+        f"c is continuous and was aggregated in {len(counted['c'].curve):,} bins: its AUGRC is"
     )
     assert "other numbers by it are those of bins, which hold at most" in warning.message
     largest = 1.0
@@ -445,7 +445,7 @@ def test_the_number_of_rows_says_who_reads_a_file(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(engines, "AGGREGATED_ROWS", 100)
     large = countable(path)
     assert large is not None
-    assert (large.engine, large.asked, large.label) == ("duckdb", False, str(path))
+    assert (large.engine, large.requested, large.label) == ("duckdb", False, str(path))
     assert countable(path, engine="numpy") is None
     assert abstain.evaluate(path, **ROLES).only.provenance["engine"] == "duckdb"
     # What cannot be counted is loaded.
@@ -497,9 +497,11 @@ def test_the_bootstrap_draws_clusters_that_are_few(tmp_path: Path) -> None:
 
 
 def test_only_tables_in_files_are_counted() -> None:
-    with pytest.raises(ArgumentError, match="engine duckdb counts tables in files, and this is a run file"):
+    with pytest.raises(
+        ArgumentError, match="engine duckdb aggregates tables in files, and this is a run file"
+    ):
         countable("tests/data/examples/run_a.json", engine="duckdb")
-    with pytest.raises(ArgumentError, match="counts tables in files, and this is a data frame in memory"):
+    with pytest.raises(ArgumentError, match="aggregates tables in files, and this is a data frame in memory"):
         abstain.evaluate(frame(), engine="duckdb", **ROLES)
     items = abstain.read(frame(), **ROLES)
     with pytest.raises(
@@ -512,7 +514,7 @@ def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pyt
     path = written(frame(500), tmp_path / "t.parquet")
     monkeypatch.setattr(_row_types, "_MOST_TYPES", 3)
     with pytest.raises(
-        CountingError, match=r"[0-9]+ different pairs of truth and prediction.* are too many to be"
+        AggregationError, match=r"[0-9]+ different pairs of truth and prediction.* are too many to"
     ):
         abstain.evaluate(path, engine="duckdb", **ROLES)
     monkeypatch.setattr(engines, "AGGREGATED_ROWS", 100)
@@ -520,7 +522,7 @@ def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(_row_types, "_MOST_TYPES", 1000)
     monkeypatch.setattr(_cells, "_MOST_CELLS", 3)
     with pytest.raises(
-        CountingError, match="different rows are too many to be counted; ask for one confidence at a"
+        AggregationError, match="different rows are too many to aggregate; ask for one confidence at a"
     ):
         abstain.evaluate(path, engine="duckdb", **ROLES)
 
@@ -529,7 +531,7 @@ def test_a_threshold_with_a_promise_needs_the_rows(tmp_path: Path) -> None:
     path = written(frame(), tmp_path / "t.parquet")
     counted = abstain.evaluate(path, engine="duckdb", **ROLES)
     with pytest.raises(
-        ArgumentError, match="a threshold with a promise needs every row, and the rows were counted by"
+        ArgumentError, match="a threshold with a promise needs every row, and the table was aggregated by"
     ):
         counted.only.policy(0.5)
 

@@ -13,7 +13,7 @@ import pytest
 from abstain import ArgumentError, DataError, Items, check, evaluate, read
 from abstain.confidence import no_confidence, select
 from abstain.readers import open_table
-from abstain.readers.engines import countables
+from abstain.readers.engines import engine_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,7 +157,7 @@ def test_an_engine_weighs_rows(tmp_path: Path) -> None:
     columns = {"truth": [1, 0, 1], "prediction": [1, 1, None], "prob": [0.9, 0.4, 0.1], "w": [2.0, 1.0, 5.0]}
     pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
     path = tmp_path / "t.parquet"
-    tables = countables({"t": path}, engine="duckdb", weight="w", null_prediction="abstained")
+    tables = engine_tables({"t": path}, engine="duckdb", weight="w", null_prediction="abstained")
     assert tables is not None
     aggregated = tables["t"].aggregate()
     items = aggregated.items(np.arange(len(aggregated.row_types)), ("prob",))

@@ -242,7 +242,7 @@ def announcements(
 
     path, lines = provenance.get("path", "items"), []
     if "engine" in provenance:
-        lines.append(f"{path}: its rows are counted by {provenance['engine']}; --engine numpy loads them")
+        lines.append(f"{path}: aggregated by {provenance['engine']}; --engine numpy loads it instead")
     if "loaded_because" in provenance:
         lines.append(f"{path}: loaded into memory, because {provenance['loaded_because']}")
     guessed = [role for role in provenance.get("guessed", ()) if role not in named]

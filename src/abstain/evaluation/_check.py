@@ -20,7 +20,7 @@ from abstain.items import GUIDANCE
 from abstain.losses import item_loss
 from abstain.metrics.registry import find_metric
 from abstain.readers import FORMATS, Problems, read_systems, stack
-from abstain.readers.engines import countables, counted_or_loaded
+from abstain.readers.engines import aggregate_or_load_tables, engine_tables
 from abstain.readers.profiling import cluster_sizes, column_profile
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from abstain.items import Items, OutcomeCounts
     from abstain.readers.aggregation import AggregatedTable
-    from abstain.readers.engines import Countable
+    from abstain.readers.engines import EngineTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ def check(
 
     Args:
         source: what `abstain.read` takes, or a DataFrame of Spark.
-        engine: what reads a table: "numpy" loads it, "duckdb" and "spark" count its rows where they are; when left out,
-            what fits the source and its size.
+        engine: "numpy" loads a table, "duckdb" and "spark" aggregate it. Default: chosen by the kind of the source
+            and its number of rows.
         memory: how much memory DuckDB may take, such as "4GB".
         master: where Spark runs, such as "local[4]".
         **options: the further arguments of `abstain.read`.
@@ -138,8 +138,8 @@ def check(
     True
     """
     reading = {"engine": engine, "memory": memory, "master": master}
-    tables = countables({"": source}, **reading, **options)
-    return counted_or_loaded(
+    tables = engine_tables({"": source}, **reading, **options)
+    return aggregate_or_load_tables(
         tables,
         lambda opened: _check_aggregated(opened[""]),
         lambda reason: _check_loaded(source, options, reason),
@@ -165,37 +165,36 @@ def _check_loaded(source: Any, options: Mapping[str, Any], reason: str | None) -
     )
 
 
-def _check_aggregated(table: Countable) -> SourceCheck:
-    """Check a table whose rows are counted where they are: the same findings, by queries."""
+def _check_aggregated(table: EngineTable) -> SourceCheck:
+    """Check a table that an engine aggregates: the same findings, by queries."""
     problems = Problems()
-    counting = table.aggregate(further=(GUIDANCE,), problems=problems)
-    items = counting.items(np.arange(len(counting.row_types)))
-    assert items.counted is not None
-    counting = table.aggregate(further=(GUIDANCE,), problems=problems)
-    items = counting.items(np.arange(len(counting.row_types)))
-    assert items.counted is not None
+    aggregated = table.aggregate(further=(GUIDANCE,), problems=problems)
+    items = aggregated.items(np.arange(len(aggregated.row_types)))
+    assert items.aggregation is not None
     # Many metrics are evaluated with one confidence. Only the last cells are kept, because the engine finds the row of
     # an error only for those.
-    items = replace(items, counted=replace(items.counted, view=lru_cache(maxsize=1)(items.counted.view)))
-    columns = [name for name in counting.query.signals if name in counting.query.table.kinds]
-    signals = {name: _aggregated_summary(counting, name) for name in columns}
-    confidence = counting.columns.get("confidence")
+    items = replace(
+        items, aggregation=replace(items.aggregation, view=lru_cache(maxsize=1)(items.aggregation.view))
+    )
+    columns = [name for name in aggregated.query.signals if name in aggregated.query.table.kinds]
+    signals = {name: _aggregated_summary(aggregated, name) for name in columns}
+    confidence = aggregated.columns.get("confidence")
     if confidence in signals:
         signals.setdefault("confidence", signals[confidence])
-    clusters, smallest, median, largest = cluster_sizes(counting)
+    clusters, smallest, median, largest = cluster_sizes(aggregated)
     return _source_check(
         items,
         {"": items},
         problems,
         clusters=ClusterSizes(items.cluster_noun, clusters, smallest, median, largest),
         signals=signals,
-        metadata=(*items.metadata, *counting.unread),
+        metadata=(*items.metadata, *aggregated.unread),
     )
 
 
-def _aggregated_summary(counting: AggregatedTable, name: str) -> SignalSummary:
-    profile = column_profile(counting, name)
-    scale = 100.0 if name in counting.percent else 1.0
+def _aggregated_summary(aggregated: AggregatedTable, name: str) -> SignalSummary:
+    profile = column_profile(aggregated, name)
+    scale = 100.0 if name in aggregated.percent else 1.0
     tied = profile.tied / profile.known if profile.known else 0.0
     return SignalSummary(profile.distinct, tied, profile.missing, profile.low / scale, profile.high / scale)
 

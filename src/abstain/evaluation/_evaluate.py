@@ -23,7 +23,12 @@ from abstain import _validate, readers
 from abstain._confidences import VariantConfidence, load_calibrations, stated_confidence, variant_confidences
 from abstain.confidence import is_calibrated, select
 from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
-from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems, ranks_groups
+from abstain.evaluation._aggregated import (
+    AggregationRequest,
+    aggregate_items,
+    aggregate_systems,
+    ranks_groups,
+)
 from abstain.evaluation._differences import cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._pairs import PairedDifferences
@@ -61,7 +66,7 @@ if TYPE_CHECKING:
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.metrics.registry import MetricLike
-    from abstain.readers.engines import Countable
+    from abstain.readers.engines import EngineTable
     from abstain.resampling import Statistic
 
     OnRead = Callable[[Mapping[str, Items]], None]
@@ -135,10 +140,10 @@ def evaluate(
             interval is asked for and for run files, whose artifact has one; else none.
         seed: the same seed gives the same intervals.
         level: confidence level of the intervals; a difference is told at ``1 - level``.
-        engine: what reads a table: "numpy" loads it, "duckdb" and "spark" count its rows where they are, with the same
-            numbers; when left out, what fits the source and its size.
-        memory: how much memory DuckDB may take, such as "4GB"; it goes on on disk beyond.
-        master: where Spark runs, such as "local[4]".
+        engine: "numpy" loads a table, "duckdb" and "spark" aggregate it, with the same numbers. Default: chosen by the
+            kind of the source and its number of rows.
+        memory: the memory that DuckDB may use, such as "4GB"; beyond that it uses a temporary folder.
+        master: the Spark master, such as "local[4]".
         progress: called with the number of resamples done since the last call.
         on_read: called with the items of every system by name when data frames and files have been read.
         columns: of data frames and files, the arguments of `abstain.read`: truth="y", prediction="p", cluster="id". A
@@ -298,10 +303,10 @@ def aggregate_or_load(
         if isinstance(source, Items):
             how = {**_reading_of(name, reading), "engine": engine, "memory": memory, "master": master}
             readers.check_not_read(how, name)
-    if all(isinstance(source, engines.Countable) for source in sources.values()):
+    if all(isinstance(source, engines.EngineTable) for source in sources.values()):
         return work(sources)
 
-    def aggregate(tables: Mapping[str, Countable]) -> Found:
+    def aggregate(tables: Mapping[str, EngineTable]) -> Found:
         with at(*dict.fromkeys(table.label for table in tables.values()), kind=DataError):
             return work(tables)
 
@@ -334,8 +339,8 @@ def aggregate_or_load(
             else value
             for key, value in reading.items()
         }
-        tables = engines.countables(sources, engine=engine, memory=memory, master=master, **shared)
-    return engines.counted_or_loaded(tables, aggregate, load)
+        tables = engines.engine_tables(sources, engine=engine, memory=memory, master=master, **shared)
+    return engines.aggregate_or_load_tables(tables, aggregate, load)
 
 
 def _read_systems(source: Any, by: Sequence[str], reading: Mapping[str, Any]) -> dict[str, Items]:
@@ -356,7 +361,7 @@ def _reading_of(name: str, reading: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_aggregated(systems: Mapping[str, Any]) -> bool:
-    return any(isinstance(system, engines.Countable) for system in systems.values())
+    return any(isinstance(system, engines.EngineTable) for system in systems.values())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -405,8 +410,8 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
             units=request.settings.interval != NONE or request.settings.resamples > 0,
         )
         if len(opened) > 1:
-            return _Systems(*counted_systems(opened, aggregation, **request.match_options))
-        opened = {name: counted_items(table, aggregation) for name, table in opened.items()}
+            return _Systems(*aggregate_systems(opened, aggregation, **request.match_options))
+        opened = {name: aggregate_items(table, aggregation) for name, table in opened.items()}
     if len(opened) > 1:
         return _Systems(opened, *match_items(opened, **request.match_options))
     return _Systems(opened, {name: items.judged for name, items in opened.items()}, None)
@@ -482,7 +487,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
             by=request.by,
             metrics_by_group=metrics.by_group,
             recount=None
-            if rank_groups or items.counted is None
+            if rank_groups or items.aggregation is None
             else partial(_recount_confidence, items, request.calibrations),
         )
         for name, items in judged.items()
@@ -575,8 +580,10 @@ def _recount_confidence(
     items: Items, calibrations: Sequence[Calibration], name: str, **split: NDArray[np.intp]
 ) -> VariantConfidence:
     """Return a confidence of an aggregated table whose rows are aggregated again; see `Aggregation.view`."""
-    assert items.counted is not None
-    again = replace(items, counted=replace(items.counted, view=partial(items.counted.view, **split)))
+    assert items.aggregation is not None
+    again = replace(
+        items, aggregation=replace(items.aggregation, view=partial(items.aggregation.view, **split))
+    )
     return variant_confidences(name, again, calibrations if is_calibrated(name) else ())[name]
 
 

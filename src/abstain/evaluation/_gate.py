@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain import _validate
 from abstain._text import few_lines
-from abstain.errors import ArgumentError, CountingError
+from abstain.errors import AggregationError, ArgumentError
 from abstain.evaluation._differences import OWN_COVERAGES
 from abstain.evaluation._evaluate import aggregate_or_load, compare, evaluate
 from abstain.evaluation._gate_conditions import GateCondition, PolicyCondition, parse_condition
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text, resamples_wanted
 from abstain.metrics.registry import METRICS
-from abstain.readers.engines import Countable
+from abstain.readers.engines import EngineTable
 from abstain.thresholds import BROKEN, KEPT, guarantee_clause, per_cent
 
 if TYPE_CHECKING:
@@ -214,8 +214,8 @@ def gate(
             )
         runs = dict(zip(sources, systems.values(), strict=True))
         own = comparison = promise = None
-        if policy is not None and isinstance(runs[_NEW], Countable):
-            raise CountingError(runs[_NEW].label, "a promise is judged row by row")
+        if policy is not None and isinstance(runs[_NEW], EngineTable):
+            raise AggregationError(runs[_NEW].label, "a promise is judged row by row")
         if levels:
             own = evaluate({_NEW: runs[_NEW]}, metrics=[condition.metric for condition in levels], **options)
         if compares:

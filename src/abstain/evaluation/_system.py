@@ -108,13 +108,13 @@ class AggregatedGroups:
     without clusters. Clusters are needed for the worst group only.
 
     Attributes:
-        kinds: those of `Aggregation`.
+        row_types: those of `Aggregation`.
         by: the columns that groups are made of.
         recount: returns a confidence, by its name, of rows that are aggregated again; see `Aggregation.view`.
         rank: returns the rows under a confidence; `by` and `intervals` are those of `RankedRows.of`.
     """
 
-    kinds: Items
+    row_types: Items
     by: tuple[str, ...]
     recount: Callable[..., VariantConfidence]
     rank: Callable[..., RankedRows]
@@ -124,10 +124,10 @@ class AggregatedGroups:
 
         All other groups are one unit, whose label is empty. `ranks` is the number of distinct confidences.
         """
-        all_groups = groups(self.kinds, self.by)
+        all_groups = groups(self.row_types, self.by)
         number = group_numbers(all_groups)
         # A group has at most as many cells as rows, and as right and wrong answers of each confidence.
-        cells = np.minimum(np.bincount(number, weights=self.kinds.weight), 2 * ranks).cumsum()
+        cells = np.minimum(np.bincount(number, weights=self.row_types.weight), 2 * ranks).cumsum()
         passes = min(math.ceil(cells[-1] / _CELLS_PER_PASS), _MOST_PASSES)
         pass_of_group = np.minimum(cells * passes // cells[-1], passes - 1)
         for each in range(passes):
@@ -141,7 +141,7 @@ class AggregatedGroups:
     def _columns_of_units(
         self, confidence_name: str, unit: NDArray[np.intp], unit_labels: Sequence[str]
     ) -> tuple[list[str], Columns]:
-        """Return the labels of the units that have rows, and all rows; `unit` is a number for each of `kinds`."""
+        """Return the labels of the units that have rows, and all rows; `unit` is a number for each of `row_types`."""
         rows = self.rank(self.recount(confidence_name, unit=unit), by=(), intervals=None)
         units = rows.items.cluster_ids
         columns = rows.columns.in_units(rows.items.cluster_index, len(units))
@@ -149,7 +149,7 @@ class AggregatedGroups:
 
     def rows_with_group(self, confidence_name: str, label: str) -> RankedRows:
         """Return all rows by cluster; only one group is distinguished from the others."""
-        all_groups = groups(self.kinds, self.by)
+        all_groups = groups(self.row_types, self.by)
         part = np.array([group.label == label for group in all_groups], np.intp)[group_numbers(all_groups)]
         return self.rank(self.recount(confidence_name, part=part), by=self.by)
 
@@ -554,8 +554,10 @@ class SystemStatistics:
     @cached_property
     def _having(self) -> Mapping[str, Floats] | None:
         """By group, how many clusters of each group of clusters have any of its items; None where they have names."""
-        counted = self.judged.counted
-        return None if counted is None or counted.members is None else counted.having(self.by)
+        aggregation = self.judged.aggregation
+        if aggregation is None or aggregation.members is None:
+            return None
+        return aggregation.members_of_groups(self.by)
 
     @cached_property
     def worst_groups(self) -> dict[Key, WorstGroup]:

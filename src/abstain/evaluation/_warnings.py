@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.confidence import no_confidence
-from abstain.errors import CountingError, ResultWarning
+from abstain.errors import AggregationError, ResultWarning
 from abstain.inference import number_text
 from abstain.losses import possible_scale
 from abstain.metrics.curves import binning_bounds
@@ -70,7 +70,7 @@ def general_warnings(
             f"every item counts as independent, but the column {column!r} holds names that repeat; if they belong "
             "together, name it (--cluster, cluster=)"
         )
-    if items.counted is not None and items.counted.by_chance:
+    if items.aggregation is not None and items.aggregation.random_units:
         messages["rows_unnamed"] = (
             "every row counts as independent, and rows have no names here: which of them are left out together depends "
             "on the partitions, and the last digits of the intervals with it; name a cluster (--cluster, cluster=)"
@@ -153,7 +153,7 @@ def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> 
     """Return how exact the numbers of a confidence are that was counted in bins of several values each.
 
     Raises:
-        CountingError: bins are too coarse for the printed digits, and the caller did not name the engine.
+        AggregationError: bins are too coarse for the printed digits, and the caller did not name the engine.
     """
     masks = [signal.binned for signal in items.signals.values() if signal.binned is not None]
     if not masks or not len(curve):
@@ -162,13 +162,18 @@ def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> 
     if not is_bin.any():
         return ()
     augrc, aurc = binning_bounds(curve, rows.worst_loss, is_bin)
-    if max(augrc, aurc) >= _LARGEST_BOUND and items.counted is not None and not items.counted.asked:
+    if (
+        max(augrc, aurc) >= _LARGEST_BOUND
+        and items.aggregation is not None
+        and not items.aggregation.requested
+    ):
         table = str(items.provenance.get("path", "the table"))
-        raise CountingError(table, f"bins of {name} would give its AURC only to {aurc:.1g}")
+        raise AggregationError(table, f"bins of {name} would give its AURC only to {aurc:.1g}")
     widest = float(np.diff(curve.coverage, prepend=0.0)[is_bin].max())
     message = (
-        f"{name} is continuous and was counted in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC to "
-        f"{aurc:.1g}; other numbers by it are those of bins, which hold at most {100.0 * widest:.2g}% of the items each"
+        f"{name} is continuous and was aggregated in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC "
+        f"to {aurc:.1g}; other numbers by it are those of bins, which hold at most {100.0 * widest:.2g}% of the items "
+        "each"
     )
     return (ResultWarning("binned", message),)
 

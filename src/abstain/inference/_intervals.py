@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import CountingError
+from abstain.errors import AggregationError
 from abstain.inference._distributions import normal_quantile, t_quantile
 from abstain.inference._estimate import (
     BCA,
@@ -157,7 +157,7 @@ class Intervals:
         """
         bootstrap_weights = BootstrapWeights(len(cluster_ids), resamples_wanted(resamples, interval), seed)
         if members is not None and bootstrap_weights.resamples:
-            raise CountingError(
+            raise AggregationError(
                 "the table",
                 f"the bootstrap draws single clusters, and {int(members.sum()):,} of them were put into groups",
                 way_out="ask for the jackknife (interval, --interval) and no resamples, or ",

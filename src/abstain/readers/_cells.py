@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.errors import CountingError
+from abstain.errors import AggregationError
 from abstain.items import FirstRow, Outcome
 from abstain.readers._engine import NAME_KEYS, rounded
 from abstain.readers._row_checks import first_rows
@@ -63,9 +63,9 @@ class Cells:
         kept = engine.keep("cells", statement, number=engine.in_order)
         count = query.number(engine.known("cells"))
         if count > _MOST_CELLS:
-            raise CountingError(
+            raise AggregationError(
                 query.table.label,
-                f"{count:,} different rows are too many to be counted",
+                f"{count:,} different rows are too many to aggregate",
                 way_out="ask for one confidence at a time, or ",
             )
         return cls(table, names, unit, kept, engine.fetch(f"SELECT * FROM {engine.known('cells')}"))

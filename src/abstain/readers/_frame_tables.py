@@ -28,8 +28,8 @@ def open_frame(source: object) -> SourceTable:
     """Return a data frame, eager or lazy, as a table."""
     if type(source).__module__.startswith("pyspark"):
         raise ArgumentError(
-            "a Spark DataFrame is counted where it is, by abstain.evaluate; for anything else that needs its rows, "
-            "collect it first (toPandas, toArrow)"
+            "a Spark DataFrame is aggregated by abstain.evaluate, in the cluster; for anything else that needs its "
+            "rows, collect it first (toPandas, toArrow)"
         )
     lazy = open_lazy(source)
     if lazy is not None:

@@ -273,7 +273,7 @@ def stack(parts: Sequence[Items]) -> Items:
             for name in metadata_names
         },
         unnamed=tuple(dict.fromkeys(field for part in parts for field in part.unnamed)),
-        counted=None,
+        aggregation=None,
     )
 
 

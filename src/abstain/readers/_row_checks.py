@@ -8,7 +8,7 @@ import numpy as np
 
 from abstain._row_names import rows_named_by
 from abstain._validate import HEAVIEST
-from abstain.errors import CountingError
+from abstain.errors import AggregationError
 from abstain.labels import EXACT
 from abstain.readers._columns import TableRows
 from abstain.readers._engine import NAME_KEYS, NUMBER, is_blank
@@ -84,7 +84,7 @@ def check_whole_names(query: RowQuery, field: str) -> None:
     wrong = f"{value} <> floor({value}) OR abs({value}) > {float(EXACT)}"
     count = query.number(f"{query.engine.source()} WHERE {wrong}")
     if count:
-        raise CountingError(
+        raise AggregationError(
             query.table.label,
             f"the column {query.columns[field]!r} holds names as floating-point numbers, which are not whole in "
             f"{count:,} rows",

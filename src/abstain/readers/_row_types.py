@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.errors import CountingError, DataError
+from abstain.errors import AggregationError, DataError
 from abstain.readers._columns import TableRows, items_from_rows
 from abstain.readers._fields import column_provenance, scale_and_noun, unnamed_fields
 from abstain.readers._row_checks import first_rows, problems_of
@@ -55,10 +55,10 @@ def group_row_types(query: RowQuery, *, weighted: bool) -> Fetched:
     )
     count = query.number(engine.known("row_types"))
     if count > _MOST_TYPES:
-        raise CountingError(
+        raise AggregationError(
             query.table.label,
-            f"{count:,} different pairs of truth and prediction, with the columns of groups, are too many to be "
-            "counted",
+            f"{count:,} different pairs of truth and prediction, with the columns of groups, are too many to "
+            "aggregate",
             way_out="round them, or ",
         )
     if not count:

@@ -71,7 +71,7 @@ class SparkTable(QueriedTable):
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:  # noqa: ARG002
         """Refuse: the rows of a DataFrame are aggregated in the cluster."""
         raise ArgumentError(
-            f"{self.label}: its rows are counted where they are; collect {', '.join(names)} yourself"
+            f"{self.label}: its rows are aggregated in the cluster; collect {', '.join(names)} yourself"
         )
 
     def repeats(self, name: str) -> bool:

@@ -30,7 +30,7 @@ import numpy as np
 from abstain._export import ABSENT_SUFFIX
 from abstain._row_names import rows_named_by
 from abstain._units import GROUPS, MOST_SINGLE, group_of
-from abstain.errors import CountingError, at
+from abstain.errors import AggregationError, at
 from abstain.groups import group_numbers, groups
 from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
@@ -76,7 +76,7 @@ def aggregate(
     *,
     units: bool = True,
     origin: Mapping[str, Any] | None = None,
-    asked: bool = True,
+    requested: bool = True,
 ) -> AggregatedTable:
     """Return a table whose rows are grouped by row type.
 
@@ -86,11 +86,11 @@ def aggregate(
         arguments: the arguments of the reader; `metadata` are the columns of groups.
         units: False if no clusters are left out, so that they are only counted.
         origin: the provenance of the table.
-        asked: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
+        requested: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
     """
     columns = assign_columns(table, arguments)
     if any(field in columns for field in _LOADED_ONLY):
-        raise CountingError(table.label, "intervals and sets are judged row by row")
+        raise AggregationError(table.label, "intervals and sets are evaluated row by row")
     table.check_columns([*(arguments.signals or ()), *(arguments.metadata or ()), *(arguments.percent or ())])
     table.prepare([name for name, kind in table.kinds.items() if kind not in ("list", "other")])
     query = RowQuery(table, engine, columns, arguments, arguments.problems or Problems(collect=False))
@@ -106,7 +106,7 @@ def aggregate(
     with at(table.label):
         items = items.with_positive(arguments.positive)
     types = RowTypes(engine, np.arange(len(items)), fetched["n"].astype(np.int64), items)
-    aggregated = AggregatedTable(query, engine, types, weighted, units, asked)
+    aggregated = AggregatedTable(query, engine, types, weighted, units, requested)
     return replace(aggregated, percent=_find_percent(aggregated))
 
 
@@ -116,9 +116,9 @@ def _check_one_system(query: RowQuery) -> None:
         return
     names = f"count(DISTINCT {query.table.column(column, 'text').expression})"
     if query.number(query.engine.source(), names) > 1:
-        raise CountingError(
+        raise AggregationError(
             query.table.label,
-            f"the column {column!r} tells several systems apart, and rows are counted for one",
+            f"the column {column!r} distinguishes several systems, and a table of one system can be aggregated",
         )
 
 
@@ -132,7 +132,7 @@ class AggregatedTable:
         types: its row types.
         weighted: True if rows have weights.
         units: False if no clusters are left out, so that they are only counted.
-        asked: True if the caller named the engine.
+        requested: True if the caller named the engine.
         percent: the signals that are percent.
         matched_clusters: the form of cluster names if only some rows count; the engine keeps those as ``matched``.
     """
@@ -142,7 +142,7 @@ class AggregatedTable:
     types: RowTypes
     weighted: bool
     units: bool
-    asked: bool
+    requested: bool
     percent: tuple[str, ...] = ()
     matched_clusters: Name | None = None
 
@@ -254,16 +254,16 @@ class AggregatedTable:
             cluster=cluster,
             item=fetched["number"].astype(np.int32) if in_order else np.broadcast_to(np.int8(0), len(items)),
             signals={**self.unread_signals(len(items)), **values},
-            counted=Aggregation(
+            aggregation=Aggregation(
                 engine=self.engine.name,
-                kinds=self.row_types,
+                row_types=self.row_types,
                 clusters=clusters,
                 members=members,
                 view=view or (lambda names: self.items(code, names, unit=unit)),
-                first=cells.first_row,
-                having=self._members_of_groups,
-                asked=self.asked,
-                by_chance=self.units and not self.has_clusters and not in_order,
+                first_row=cells.first_row,
+                members_of_groups=self._members_of_groups,
+                requested=self.requested,
+                random_units=self.units and not self.has_clusters and not in_order,
             ),
         ).with_provenance(**({"percent": self.percent} if self.percent else {}))
 
@@ -360,7 +360,7 @@ class AggregatedTable:
         group = np.where(missing, 0, unit).astype(np.int16)
         beyond = group < 0
         if beyond.any():
-            raise CountingError(
+            raise AggregationError(
                 self.query.table.label,
                 f"the column {self.columns['cluster']!r} holds numbers of more than {2 * DIGITS} digits "
                 f"{problems.place(beyond)}",

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from abstain import _sql, _validate
-from abstain.errors import ArgumentError, CountingError
+from abstain.errors import AggregationError, ArgumentError
 from abstain.readers._formats import FORMATS, GZIP
 from abstain.readers._read import ReadArguments, expand, recognise_files, table_origin
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
     Opening = Callable[[AggregatedTable | None], Opened]
 
-__all__ = ["ENGINES", "Countable", "countables", "counted_or_loaded"]
+__all__ = ["ENGINES", "EngineTable", "aggregate_or_load_tables", "engine_tables"]
 
 Found = TypeVar("Found")
 
@@ -47,18 +47,18 @@ _LOADED_ONLY = ("join", "low", "high", "set", "crossed", "mode", "scorer", "filt
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Countable:
-    """A table whose rows are counted once it is known what is asked of them; `countables` makes some.
+class EngineTable:
+    """A table that an engine aggregates once the request is known; `engine_tables` makes some.
 
     Attributes:
-        engine: what counts them: "duckdb" or "spark".
-        label: what the table is called.
-        asked: True if the caller named the engine, so that the table is not loaded instead.
+        engine: "duckdb" or "spark".
+        label: the name of the table in messages.
+        requested: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
     """
 
     engine: str
     label: str
-    asked: bool
+    requested: bool
     _open: Opening
     _arguments: ReadArguments
 
@@ -84,7 +84,7 @@ class Countable:
 
         needing_rows = _needing_rows(self._arguments)
         if needing_rows is not None:
-            raise CountingError(self.label, f"{needing_rows} needs every row")
+            raise AggregationError(self.label, f"{needing_rows} needs every row")
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
         return aggregate(
@@ -93,11 +93,11 @@ class Countable:
             replace(self._arguments, metadata=kept, problems=problems),
             units=units,
             origin={**origin, "engine": self.engine},
-            asked=self.asked,
+            requested=self.requested,
         )
 
 
-def countables(
+def engine_tables(
     systems: Mapping[str, Any],
     *,
     engine: str | None = None,
@@ -105,16 +105,16 @@ def countables(
     master: str | None = None,
     format: str | None = None,  # noqa: A002
     **given: Any,
-) -> dict[str, Countable] | None:
-    """Return the tables of systems that are to be counted, all by one engine; None where they are to be loaded.
+) -> dict[str, EngineTable] | None:
+    """Return the tables of systems if one engine aggregates all of them; None if they are loaded.
 
     Args:
-        systems: by name, what `abstain.read` takes.
-        engine: "numpy", "duckdb" or "spark"; what fits the systems and their size when left out.
-        memory: how much DuckDB may take, such as "4GB".
-        master: where Spark runs, such as "local[4]"; the session that runs, or what Spark is set up for, when left out.
-        format: what the files are, where their content does not tell.
-        **given: the further arguments of `abstain.read`.
+        systems: the sources by the names of the systems, as `abstain.read` takes them.
+        engine: "numpy", "duckdb" or "spark". Default: chosen by the kind of the sources and their number of rows.
+        memory: the memory that DuckDB may use, such as "4GB".
+        master: the Spark master, such as "local[4]". Default: the running session, or the configuration of Spark.
+        format: the format of the files. Default: recognised.
+        **given: the other arguments of `abstain.read`.
     """
     if engine is not None:
         _validate.choice(engine, "engine", ENGINES)
@@ -127,12 +127,12 @@ def countables(
         return None
     # Opening a lazy frame may copy its rows, and is done once.
     lazy = {name: _open_lazy(system, memory) for name, system in systems.items()}
-    asked = bool(frames) or engine is not None
-    if not asked and not any(_is_large(system, lazy[name]) for name, system in systems.items()):
+    requested = bool(frames) or engine is not None
+    if not requested and not any(_is_large(system, lazy[name]) for name, system in systems.items()):
         return None
     arguments = ReadArguments.parse(**{name: value for name, value in given.items() if value is not None})
     needing_rows = _needing_rows(arguments)
-    if asked and needing_rows is not None:
+    if requested and needing_rows is not None:
         raise ArgumentError(f"{needing_rows} is for tables that are loaded; leave it out, or the engine")
     tables = {}
     for name, system in systems.items():
@@ -140,7 +140,7 @@ def countables(
         if found is None:
             return None
         used, label, opening = found
-        tables[name] = Countable(used, label, asked, opening, arguments)
+        tables[name] = EngineTable(used, label, requested, opening, arguments)
     return tables
 
 
@@ -152,25 +152,25 @@ def _needing_rows(arguments: ReadArguments) -> str | None:
 def _check_all_spark(systems: Mapping[str, Any], frames: Sequence[str], engine: str | None) -> None:
     others = [name for name in systems if name not in frames]
     if engine not in (None, SPARK):
-        raise ArgumentError(f"engine {engine} does not count a Spark DataFrame; leave the engine out")
+        raise ArgumentError(f"engine {engine} does not aggregate a Spark DataFrame; leave the engine out")
     if others:
         raise ArgumentError(
-            f"{frames[0]} is a Spark DataFrame and is compared with others where they are; {others[0]} is none"
+            f"{frames[0]} is a Spark DataFrame, and can be compared only with others; {others[0]} is not one"
         )
 
 
-def counted_or_loaded(
-    tables: Mapping[str, Countable] | None,
-    count: Callable[[Mapping[str, Countable]], Found],
+def aggregate_or_load_tables(
+    tables: Mapping[str, EngineTable] | None,
+    aggregate: Callable[[Mapping[str, EngineTable]], Found],
     load: Callable[[str | None], Found],
 ) -> Found:
-    """Return what counting tables gives, or loading them, with the reason if they could not be counted."""
+    """Return the result of aggregating tables or, if that is not possible, of loading them for a reason."""
     if tables is None:
         return load(None)
     try:
-        return count(tables)
-    except CountingError as problem:
-        if any(table.asked for table in tables.values()):
+        return aggregate(tables)
+    except AggregationError as problem:
+        if any(table.requested for table in tables.values()):
             raise
         return load(problem.reason)
 
@@ -183,7 +183,7 @@ def _opening(
     memory: str | None,
     master: str | None,
 ) -> tuple[str, str, Opening] | None:
-    """Return what counts the rows of a table, what it is called and what opens it; None if it has to be loaded."""
+    """Return the engine of a table, its name in messages, and a function that opens it; None if it must be loaded."""
     if _is_spark(source):
         return SPARK, "the Spark DataFrame", partial(_spark_frame, source)
     if lazy is not None and engine != SPARK:
@@ -194,7 +194,7 @@ def _opening(
             return None
         what = "a data frame in memory" if form is None else form.described
         raise ArgumentError(
-            f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
+            f"engine {engine} aggregates tables in files, and this is {what}; leave the engine out"
         )
     if engine == SPARK:
         return SPARK, str(files[0]), partial(_spark_files, files, form, master)
@@ -202,7 +202,7 @@ def _opening(
 
 
 def _is_large(source: Any, lazy: DuckTable | None) -> bool:
-    """True if a source has so many rows that it is better aggregated than loaded; a pipe can be read only once."""
+    """Return whether a source is large enough to be aggregated; a pipe is not, because it can be read only once."""
     if lazy is not None:
         return lazy.rows >= AGGREGATED_ROWS
     parts = list(source) if isinstance(source, (list, tuple)) else [source]
@@ -223,7 +223,7 @@ def _estimated_rows(path: Path) -> float:
         try:
             text = zlib.decompressobj(wbits=31).decompress(head)
         except zlib.error:
-            return 0.0  # the reader says what is wrong
+            return 0.0  # the reader reports the problem
         size, head = size * len(text) / len(head), text
     return size * head.count(b"\n") / max(len(head), 1)
 
@@ -235,11 +235,11 @@ def _parquet_rows(path: Path) -> float:
     try:
         return float(_sql.connect().execute(statement).fetchall()[0][0])
     except duckdb.Error:
-        return 0.0  # the reader says what is wrong
+        return 0.0  # the reader reports the problem
 
 
 def _is_spark(source: Any) -> bool:
-    """True for a DataFrame of Spark; nothing is imported for the sake of asking."""
+    """Return whether a source is a Spark DataFrame, without importing pyspark."""
     return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "createOrReplaceTempView")
 
 
@@ -252,7 +252,7 @@ def _open_lazy(source: Any, memory: str | None, beside: DuckTable | None = None)
 
 
 def _duckdb_frame(source: Any, lazy: DuckTable, memory: str | None, beside: AggregatedTable | None) -> Opened:
-    """Return a lazy frame that is open already; it is opened again in the connection of another table."""
+    """Return a lazy frame that is open already, or open it again in the connection of another table."""
     from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
 
     table = lazy if beside is None else _open_lazy(source, memory, _duckdb_table(beside))
@@ -284,7 +284,7 @@ def _duckdb_table(aggregated: AggregatedTable | None) -> DuckTable | None:
 def _join_database(table: DuckTable, beside: AggregatedTable | None) -> None:
     other = _duckdb_table(beside)
     if other is not None and not table.join_database(other):
-        raise CountingError(table.label, f"it is in another database than {other.label}")
+        raise AggregationError(table.label, f"it is in another database than {other.label}")
 
 
 def _spark_frame(frame: Any, beside: AggregatedTable | None) -> Opened:
@@ -300,9 +300,9 @@ def _spark_files(
     files: Sequence[SourceFile],
     form: Format,
     master: str | None,
-    beside: AggregatedTable | None,  # noqa: ARG001  (there is one session, and it serves all)
+    beside: AggregatedTable | None,  # noqa: ARG001  (all tables share the session)
 ) -> Opened:
-    """Open files with the session of Spark that runs, or one of its own."""
+    """Open files with the running Spark session, or with a new one."""
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415
     except ImportError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import labels
-from abstain.errors import CountingError, DataError
+from abstain.errors import AggregationError, DataError
 from abstain.items import Outcome
 from abstain.matching import (
     ROWS,
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
 
-__all__ = ["match_counted"]
+__all__ = ["match_tables"]
 
 
-def match_counted(
+def match_tables(
     sides: Mapping[str, AggregatedTable], *, by: str, intersection_only: bool, truth_may_differ: bool
 ) -> tuple[dict[str, AggregatedTable], Matching]:
     """Return every table with the rows that are compared, and a summary of what was left out.
@@ -62,7 +62,7 @@ def match_counted(
             raise DataError(nothing_judged(name))
     if by == ROWS and not all(side.engine.in_order for side in sides.values()):
         engine = next(iter(sides.values())).engine.name
-        raise CountingError(
+        raise AggregationError(
             "the tables",
             f"{engine} has no order of rows to match them by",
             way_out="name the items (item=, --item), or ",

@@ -1,4 +1,4 @@
-"""What a table holds that is counted where it is: its columns of numbers, its clusters, in a few queries each."""
+"""Summaries of an aggregated table: the values of a column, and the sizes of clusters."""
 
 from __future__ import annotations
 

@@ -438,8 +438,8 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
         words = "Mistakes are told by a loss, and no metric here needs one; name one (--loss, loss=)."
         return Panel("mistakes", title, "Mistakes", [words])
     judged, loss = system.basis.judged, system.loss.values
-    if judged.counted is not None:
-        words = "The rows of this table were counted where they are, and none is shown; --engine numpy loads them."
+    if judged.aggregation is not None:
+        words = "This table was aggregated, so that single rows are not shown; --engine numpy loads it."
         return Panel("mistakes", title, "Mistakes", [words])
     first = dict(list(system.basis.drawn_confidences.items())[:1])
     wrong = np.flatnonzero(judged.answered & (loss > 0))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import labels
-from abstain.errors import AbstainError, CountingError
+from abstain.errors import AbstainError, AggregationError
 from abstain.groups import group_numbers, groups
 from abstain.items import GUIDANCE
 from abstain.losses import item_loss
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.readers.aggregation import AggregatedTable
-    from abstain.readers.engines import Countable
+    from abstain.readers.engines import EngineTable
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,26 +48,28 @@ class AggregationRequest:
     loss: Loss | None
     units: bool
 
-    def codes(self, kinds: Items, *, ranked: bool, compared: bool) -> NDArray[np.intp]:
-        """Return a number for each kind of row; kinds that are equal for the requested metrics share it.
+    def codes(self, row_types: Items, *, ranked: bool, compared: bool) -> NDArray[np.intp]:
+        """Return a number for each row type; types that are equal for the requested metrics share it.
 
         Systems that are compared are also compared at matched coverage, which needs the loss of the labels.
         """
         if any(metric.labelled for metric in self.metrics if metric.ranked == ranked):
-            return np.arange(len(kinds))
-        truth, prediction = (labels.column(getattr(kinds, name), name) for name in ("truth", "prediction"))
-        columns = Columns.of(len(kinds), answered=kinds.answered, truth=truth, prediction=prediction)
+            return np.arange(len(row_types))
+        truth, prediction = (
+            labels.column(getattr(row_types, name), name) for name in ("truth", "prediction")
+        )
+        columns = Columns.of(len(row_types), answered=row_types.answered, truth=truth, prediction=prediction)
         parts = [
-            kinds.outcome.astype(np.float64),
+            row_types.outcome.astype(np.float64),
             columns.correct,
             labels.missing(prediction).astype(np.float64),
         ]
         if compared or any("loss" in metric.needs for metric in self.metrics):
-            with suppress(AbstainError):  # whoever needs it will say what is wrong
-                parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
+            with suppress(AbstainError):  # the metric that needs it reports the problem
+                parts.append(np.nan_to_num(item_loss(row_types, self.loss).values, nan=-1.0))
         if self.by and (not ranked or ranks_groups(self.metrics_by_group, compared=compared)):
-            parts.append(group_numbers(groups(kinds, self.by)).astype(np.float64))
-        guide = kinds.metadata.get(GUIDANCE)
+            parts.append(group_numbers(groups(row_types, self.by)).astype(np.float64))
+        guide = row_types.metadata.get(GUIDANCE)
         if guide is not None:
             different = np.unique(list(map(repr, guide.tolist())), return_inverse=True)[1]
             parts.append(different.astype(np.float64))
@@ -83,30 +85,30 @@ def ranks_groups(metrics: Sequence[MetricSpecification], *, compared: bool) -> b
     return any(metric.ranked or (metric.matched is not None and compared) for metric in metrics)
 
 
-def counted_items(table: Countable, request: AggregationRequest) -> Items:
-    """Return the rows of a table as items, each with how many rows it stands for."""
-    return _items(_counting(table, request), request)
+def aggregate_items(table: EngineTable, request: AggregationRequest) -> Items:
+    """Return the rows of a table as items, each with the number of rows that it represents."""
+    return _items(_aggregate(table, request), request)
 
 
-def counted_systems(
-    tables: Mapping[str, Countable], request: AggregationRequest, **matching: Any
+def aggregate_systems(
+    tables: Mapping[str, EngineTable], request: AggregationRequest, **matching: Any
 ) -> tuple[dict[str, Items], dict[str, Items], Matching]:
     """Return the items of several tables, those of them that are compared, and how they were matched.
 
     Args:
         tables: the tables by the system's name, of one engine.
-        request: what is asked of all of them.
-        **matching: how rows are matched; see `abstain.readers.match_counted`.
+        request: the request.
+        **matching: how rows are matched; see `abstain.readers.matching.match_tables`.
     """
-    from abstain.readers.matching import match_counted  # noqa: PLC0415  (engine code, slow to import)
+    from abstain.readers.matching import match_tables  # noqa: PLC0415  (engine code, slow to import)
 
     sides: dict[str, AggregatedTable] = {}
     for name, table in tables.items():
-        sides[name] = _counting(table, request, beside=next(iter(sides.values()), None))
-    kept, matched = match_counted(sides, **matching)
+        sides[name] = _aggregate(table, request, beside=next(iter(sides.values()), None))
+    kept, matched = match_tables(sides, **matching)
     compared = {name: _items(side, request, compared=True) for name, side in kept.items()}
     every = {
-        # Of all rows it is only told how many there are.
+        # Of all rows only the number is reported.
         name: compared[name] if kept[name] is side else _items(replace(side, units=False), request)
         for name, side in sides.items()
     }
@@ -116,8 +118,8 @@ def counted_systems(
     return every, compared, matched
 
 
-def _counting(
-    table: Countable, request: AggregationRequest, *, beside: AggregatedTable | None = None
+def _aggregate(
+    table: EngineTable, request: AggregationRequest, *, beside: AggregatedTable | None = None
 ) -> AggregatedTable:
     refused = {
         "a loss per item needs every row": not (
@@ -125,9 +127,9 @@ def _counting(
         ),
         "a metric of your own needs every row": any("results" in metric.needs for metric in request.metrics),
     }
-    for what, asked in refused.items():
-        if asked:
-            raise CountingError(table.label, what)
+    for what, is_requested in refused.items():
+        if is_requested:
+            raise AggregationError(table.label, what)
     guided = any(GUIDANCE in metric.needs for metric in request.metrics)
     return table.aggregate(
         metadata=request.by,
@@ -137,14 +139,14 @@ def _counting(
     )
 
 
-def _items(counting: AggregatedTable, request: AggregationRequest, *, compared: bool = False) -> Items:
-    row_types = counting.row_types
+def _items(table: AggregatedTable, request: AggregationRequest, *, compared: bool = False) -> Items:
+    row_types = table.row_types
     every, ranked = (request.codes(row_types, ranked=wanted, compared=compared) for wanted in (False, True))
 
     def view(
         names: tuple[str, ...], *, unit: NDArray[np.intp] | None = None, part: NDArray[np.intp] | None = None
     ) -> Items:
         code = ranked if part is None else keys_of_pairs(ranked, part)[0]
-        return counting.items(code, names, unit=unit)
+        return table.items(code, names, unit=unit)
 
-    return counting.items(every, view=view)
+    return table.items(every, view=view)
