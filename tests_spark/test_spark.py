@@ -160,7 +160,9 @@ def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
         abstain.compare({"old": old, "new": new.union(new)}, **roles)
     with pytest.raises(DataError, match=r"old: patient \d+ stands twice; the items have no names"):
         abstain.compare({"old": old.drop("name"), "new": new.drop("name")}, **{**roles, "item": None})
-    with pytest.raises(ArgumentError, match="old is a Spark DataFrame and is compared .*; new is none"):
+    with pytest.raises(
+        ArgumentError, match="old is a Spark DataFrame, and can be compared only .*; new is not one"
+    ):
         abstain.compare({"old": old, "new": tables["new"]}, **roles)
     nameless = new.selectExpr("* EXCEPT (name)", "CASE WHEN name = 21 THEN NULL ELSE name END AS name")
     with pytest.raises(DataError, match="'name' is empty or nan in 1 row; every row needs a value"):
