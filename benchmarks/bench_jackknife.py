@@ -34,7 +34,7 @@ def some(items: int, clusters: int, levels: int | None = None) -> Items:
     )
 
 
-def judged(items: Items, interval: str, resamples: int | None = None) -> Callable[[], object]:
+def evaluated(items: Items, interval: str, resamples: int | None = None) -> Callable[[], object]:
     def run() -> object:
         return abstain.evaluate(items, coverage_grid=GRID, interval=interval, resamples=resamples)
 
@@ -44,7 +44,7 @@ def judged(items: Items, interval: str, resamples: int | None = None) -> Callabl
 def against_resamples(what: str, levels: int | None) -> None:
     """Once where numpy weighs both, and once where the kernel does, which serves many vectors better than few."""
     items = some(328, 41, levels)
-    calls = (judged(items, "jackknife"), judged(items, "percentile", 10_000), judged(items, "none"))
+    calls = (evaluated(items, "jackknife"), evaluated(items, "percentile", 10_000), evaluated(items, "none"))
     for who, chosen in (("numpy", Kernel()), ("the kernel", kernel())):
         with weigh_with(chosen):
             default, drawn, none = best_times(*calls, rounds=10)
@@ -58,7 +58,7 @@ def against_sorting() -> None:
     items = some(1_000_000, 100_000)
     sure = items.signals["confidence"].values
     default, none, sorting = best_times(
-        judged(items, "jackknife"), judged(items, "none"), lambda: np.argsort(sure), rounds=2
+        evaluated(items, "jackknife"), evaluated(items, "none"), lambda: np.argsort(sure), rounds=2
     )
     note = f"({none / sorting:.1f} x without intervals)"
     report(

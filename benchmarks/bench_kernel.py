@@ -167,13 +167,13 @@ def points() -> None:
     declined = rng.random(rows) < 0.2
     items = abstain.Items.from_arrays(truth, said, abstained=declined, confidence=sure)
 
-    def judged() -> object:
+    def evaluated() -> object:
         return abstain.evaluate(items, interval="none")
 
-    judging, sorting = best_times(judged, lambda: np.argsort(sure), clock=time.process_time)
+    judging, sorting = best_times(evaluated, lambda: np.argsort(sure), clock=time.process_time)
     report("a million rows, point estimates: in numpy.argsort of them", judging / sorting)
     tracemalloc.start()
-    judged()
+    evaluated()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     read = sum(column.nbytes for column in (truth, said, sure, declined))

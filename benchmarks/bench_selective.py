@@ -84,13 +84,13 @@ def compare(
     loss = rng.integers(0, 4, items).astype(float)
     confidence = rng.random(items) if levels is None else rng.integers(0, levels, items).astype(float)
     cluster = np.repeat(np.arange(clusters), items // clusters)
-    artifact, everything, other = best_times(
+    results_json, everything, other = best_times(
         ours(loss, confidence, cluster, ARTIFACT, resamples[0]),
         ours(loss, confidence, cluster, EVERYTHING, resamples[0]),
         peer(loss, confidence, resamples[1]),
     )
     per_resample = other / resamples[1]
-    report(f"{what}: the artifact's ci95", per_resample / (artifact / resamples[0]), wanted)
+    report(f"{what}: the artifact's ci95", per_resample / (results_json / resamples[0]), wanted)
     report(f"{what}: with optimal, excess and achievable areas", per_resample / (everything / resamples[0]))
 
 

@@ -27,7 +27,7 @@ def drawn(*, clustered: bool) -> tuple[Items, NDArray[np.float64]]:
     cluster = generator.integers(0, CLUSTERS, ROWS) if clustered else None
     items = Items.from_arrays(np.ones(ROWS), np.where(wrong, 0, 1), confidence=sure, cluster=cluster)
     # Numbered once, whoever asks for it.
-    assert len(items.judged.cluster_ids) > 1
+    assert len(items.evaluated.cluster_ids) > 1
     return items, sure
 
 

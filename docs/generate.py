@@ -117,13 +117,13 @@ def simulations_page() -> str:
     return page(SIMULATIONS / "results.jsonl", SIMULATIONS / "differences.jsonl")
 
 
-def promises_page() -> str:
+def guarantees_page() -> str:
     """Return the page of how often simulated promises were broken."""
     if str(HERE.parent) not in sys.path:
         sys.path.append(str(HERE.parent))
-    from simulations.promises import promises_page as page  # noqa: PLC0415
+    from simulations.guarantees import guarantees_page as page  # noqa: PLC0415
 
-    return page(SIMULATIONS / "promises.jsonl")
+    return page(SIMULATIONS / "guarantees.jsonl")
 
 
 def declining_page() -> str:
@@ -178,7 +178,7 @@ PAGES = {
     HERE / "cite.md": citation_page,
     HERE / "definitions" / "simulated-coverage.md": simulations_page,
     HERE / "definitions" / "simulated-declining.md": declining_page,
-    HERE / "definitions" / "simulated-promises.md": promises_page,
+    HERE / "definitions" / "simulated-guarantees.md": guarantees_page,
     HERE / "reference" / "cli.md": command_line_page,
     HERE / "reference" / "metrics.md": metrics_page,
 }

@@ -181,7 +181,7 @@ def _ask_in_python(command: tuple[str, ...]) -> int:
     """Judge a data frame: ``frame:pandas TABLE.parquet role=column ...``, and print the artifact."""
     import pyarrow.parquet  # noqa: PLC0415
 
-    from abstain.report.artifact import artifact, encode  # noqa: PLC0415
+    from abstain.report.results_json import encode, results_json  # noqa: PLC0415
 
     kind, path, *options = command
     said: dict[str, Any] = dict(option.split("=", 1) for option in options)
@@ -197,7 +197,7 @@ def _ask_in_python(command: tuple[str, ...]) -> int:
         return problem.exit_code
     # Which files it came from is what a frame cannot know.
     result = abstain.evaluate(items.with_provenance(path="frame", sha256=""), **judging, resamples=5)
-    sys.stdout.write(encode(artifact(result, datetime.now(UTC))).decode())
+    sys.stdout.write(encode(results_json(result, datetime.now(UTC))).decode())
     return 0
 
 

@@ -143,7 +143,7 @@ def _power(draw: st.DrawFn, source: Source, other: Source) -> Case:
 # A policy of which the threshold is known, so that `apply` has one for every table.
 _POLICY = {
     "schema_version": "1",
-    "promise": "selective",
+    "risk_type": "selective",
     "risk": 0.1,
     "sure": 0.95,
     "threshold": 0.5,
@@ -168,7 +168,7 @@ def _threshold(draw: st.DrawFn, source: Source, other: Source) -> Case:
                 ("--json",),
                 ("--finite-sample",),
                 ("--split",),
-                ("--promise", "joint"),
+                ("--risk-type", "joint"),
                 ("--needless", "20%"),
             )
         )
@@ -288,7 +288,7 @@ def ask_about_coverage(draw: st.DrawFn, source: Source, verb: str) -> Case:
         "--truth",
         "y",
         *told,
-        "--claim",
+        "--nominal",
         draw(st.sampled_from(("0.9", "0.5"))),
         *FEW,
     ]
@@ -349,10 +349,20 @@ _OPTIONS = (
     *("--loss", "--confidence", "--metric", "--by", "--coverage-grid", "--area-coverage"),
     *("--convention", "--level", "--seed"),
     *("--calibration", "--instrument", "--match", "--reference", "--margin", "--fail-if"),
-    *("--baseline", "--title", "--claim"),
+    *("--baseline", "--title", "--nominal"),
     *("--bins", "--eta", "--classes", "--members", "--method", "--features", "--target", "--folds"),
     *("--chart", "--format"),
-    *("--risk", "--sure", "--promise", "--search", "--start", "--grid", "--needless", "--check", "--policy"),
+    *(
+        "--risk",
+        "--sure",
+        "--risk-type",
+        "--search",
+        "--start",
+        "--grid",
+        "--needless",
+        "--check",
+        "--policy",
+    ),
 )
 _FITTING = st.sampled_from(
     (

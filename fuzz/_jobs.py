@@ -81,11 +81,11 @@ def _work(job: Job, sender: Connection) -> None:
 def _batches(job: Job) -> Iterator[WeightBatch]:
     """The batches of a job: a few, the same every time; or others without end."""
     if not job.seconds:
-        counts = {name: ROUNDS[name].every_commit or ROUNDS[name].share for name in job.rounds}
+        counts = {name: ROUNDS[name].every_commit or ROUNDS[name].proportion for name in job.rounds}
         names = [name for name, count in counts.items() for _ in range(count)]
         batches = [WeightBatch(name, job.seed + number, SHORT_BATCH) for number, name in enumerate(names)]
         yield from batches[job.number :: job.jobs]
         return
-    shares = [name for name in job.rounds for _ in range(ROUNDS[name].share)]
+    proportions = [name for name in job.rounds for _ in range(ROUNDS[name].proportion)]
     for number in itertools.count(job.number, job.jobs):
-        yield WeightBatch(shares[number % len(shares)], job.seed + number, LONG_BATCH)
+        yield WeightBatch(proportions[number % len(proportions)], job.seed + number, LONG_BATCH)

@@ -37,12 +37,12 @@ class Round(NamedTuple):
 
     Attributes:
         cases: the strategy that draws them.
-        share: how often the round is run: one that finds more, or is cheap, more often.
+        proportion: how often the round is run: one that finds more, or is cheap, more often.
         every_commit: how many batches are run at every commit; as many as the share if None.
     """
 
     cases: st.SearchStrategy[Case]
-    share: int
+    proportion: int
     every_commit: int | None = None
 
 
@@ -330,15 +330,15 @@ def _digits(scale: int) -> Case:
 
 
 ROUNDS: Mapping[str, Round] = {
-    "hostile": Round(_hostile(), share=10),
-    "sound": Round(_sound(), share=4),
-    "misused": Round(_misused(), share=3),
-    "coverage": Round(_coverage(), share=3),
-    "beside": Round(_beside(), share=2),
-    "agreeing": Round(_agreeing(), share=2),
-    "agreeing on coverage": Round(_agreeing_on_coverage(), share=1),
-    "agreeing engines": Round(_agreeing_engines(), share=3),
-    "requests": Round(engine_requests(), share=10, every_commit=2),
-    "formats": Round(format_requests(), share=3, every_commit=2),
-    "costly": Round(_costly(), share=1),
+    "hostile": Round(_hostile(), proportion=10),
+    "sound": Round(_sound(), proportion=4),
+    "misused": Round(_misused(), proportion=3),
+    "coverage": Round(_coverage(), proportion=3),
+    "beside": Round(_beside(), proportion=2),
+    "agreeing": Round(_agreeing(), proportion=2),
+    "agreeing on coverage": Round(_agreeing_on_coverage(), proportion=1),
+    "agreeing engines": Round(_agreeing_engines(), proportion=3),
+    "requests": Round(engine_requests(), proportion=10, every_commit=2),
+    "formats": Round(format_requests(), proportion=3, every_commit=2),
+    "costly": Round(_costly(), proportion=1),
 }

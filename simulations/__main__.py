@@ -20,7 +20,7 @@ from simulations.coverage import CLUSTERS, Cell, Tallied, run_cell
 from simulations.declining import CELLS as DECLINING
 from simulations.declining import simulate_declining
 from simulations.differences import compared
-from simulations.promises import CELLS, keep_promises
+from simulations.guarantees import CELLS, keep_guarantees
 from simulations.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results.jsonl"
@@ -99,8 +99,8 @@ def main() -> None:
         chosen = [cell for cell in CELLS if str(cell.clusters) in asked.promise_clusters.split(",")]
         with _bar() as progress:
             task = progress.add_task("promises", total=len(chosen) * asked.runs)
-            place = asked.results.with_name("promises.jsonl")
-            keep_promises(chosen, asked.runs, place, lambda count: progress.update(task, advance=count))
+            place = asked.results.with_name("guarantees.jsonl")
+            keep_guarantees(chosen, asked.runs, place, lambda count: progress.update(task, advance=count))
     if not asked.skip_declining:
         with _bar() as progress:
             task = progress.add_task("declining", total=len(DECLINING) * asked.runs)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from abstain.inference import Estimate
     from simulations.scenarios import Scenario
 
-__all__ = ["CLUSTERS", "RANGE", "TRUTHS", "Cell", "Judge", "Tallied", "judged", "run_cell", "truths"]
+__all__ = ["CLUSTERS", "RANGE", "TRUTHS", "Cell", "Judge", "Tallied", "evaluated", "run_cell", "truths"]
 
 TRUTHS = Path(__file__).parent / "truths.json"
 
@@ -46,11 +46,11 @@ _ODDS = 0.001
 CLAIM = {"frequent": 0.8, "rare": 0.95}
 
 
-def _at_least(hits: int, trials: int, share: float) -> float:
+def _at_least(hits: int, trials: int, proportion: float) -> float:
     """The probability of at least so many hits."""
     from scipy.special import bdtrc  # noqa: PLC0415
 
-    return float(bdtrc(hits - 1, trials, share)) if hits > 0 else 1.0
+    return float(bdtrc(hits - 1, trials, proportion)) if hits > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class Tallied:
     @property
     def error(self) -> float:
         """The standard error of the coverage by chance of the simulation."""
-        share = self.coverage
-        return math.sqrt(share * (1.0 - share) / self.intervals) if self.intervals else math.nan
+        proportion = self.coverage
+        return math.sqrt(proportion * (1.0 - proportion) / self.intervals) if self.intervals else math.nan
 
     @property
     def too_narrow(self) -> bool:
@@ -143,19 +143,19 @@ def run_cell(
         start: the first data set.
         stop: the one after the last.
         progress: called with the number of data sets done since the last call.
-        judge: what gives the metrics of a data set with their intervals; `judged` when left out.
+        judge: what gives the metrics of a data set with their intervals; `evaluated` when left out.
     """
     known = truths(cell.scenario)
     found: dict[str, Tallied] = defaultdict(Tallied)
     for run in range(start, stop):
-        for name, estimate in (judge or judged)(cell, run).items():
+        for name, estimate in (judge or evaluated)(cell, run).items():
             found[name].add(estimate, known[name])
         if progress is not None:
             progress(1)
     return dict(found)
 
 
-def judged(
+def evaluated(
     cell: Cell, run: int, metrics: Sequence[str] = ASKED, *, with_bounds: bool = True
 ) -> dict[str, Estimate]:
     """Return the metrics of one data set with their intervals: selective ones, those named, those of bounds."""
@@ -229,12 +229,12 @@ def _answers(
 def _bounds(
     scenario: Scenario, generator: np.random.Generator, clusters: int, options: Mapping[str, Any]
 ) -> dict[str, Estimate]:
-    drawn, claim = scenario.bounds(generator, clusters), CLAIM[scenario.errors]
+    drawn, nominal = scenario.bounds(generator, clusters), CLAIM[scenario.errors]
     intervals = evaluate_intervals(
-        drawn.truth, drawn.intervals, claim=claim, cluster=drawn.cluster, **options
+        drawn.truth, drawn.intervals, nominal=nominal, cluster=drawn.cluster, **options
     )
-    sets = evaluate_sets(drawn.label, drawn.sets, claim=claim, cluster=drawn.cluster, **options)
+    sets = evaluate_sets(drawn.label, drawn.sets, nominal=nominal, cluster=drawn.cluster, **options)
     return {
-        **{f"interval {name}": estimate for name, estimate in intervals.claims[0].metrics.items()},
-        **{f"set {name}": estimate for name, estimate in sets.claims[0].metrics.items()},
+        **{f"interval {name}": estimate for name, estimate in intervals.by_nominal[0].metrics.items()},
+        **{f"set {name}": estimate for name, estimate in sets.by_nominal[0].metrics.items()},
     }

@@ -142,8 +142,8 @@ def _coverage(counts: Sequence[Tallied]) -> str:
         return "none"
     low, high = told[0], told[-1]
     # At a coverage of 1 the formula would say that there is no error.
-    share = min(low.coverage, 1.0 - 1.0 / low.intervals)
-    error = math.sqrt(share * (1.0 - share) / low.intervals)
+    proportion = min(low.coverage, 1.0 - 1.0 / low.intervals)
+    error = math.sqrt(proportion * (1.0 - proportion) / low.intervals)
     return f"{low.coverage:.3f} ({error:.3f}) to {high.coverage:.3f}"
 
 

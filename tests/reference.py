@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Point = tuple[float, float]
 
 
-def working_points(loss: Sequence[float], confidence: Sequence[float]) -> list[tuple[int, float]]:
+def operating_points(loss: Sequence[float], confidence: Sequence[float]) -> list[tuple[int, float]]:
     """(items accepted, loss sum) after each plateau, most confident first."""
     ranked = sorted(zip(confidence, loss, strict=True), key=lambda pair: -pair[0])
     points, count, total = [], 0, 0.0
@@ -28,12 +28,12 @@ def trapezoid(points: Sequence[Point]) -> float:
 
 
 def aurc(loss: Sequence[float], confidence: Sequence[float], n: int) -> float:
-    points = [(k / n, s / k) for k, s in working_points(loss, confidence)]
+    points = [(k / n, s / k) for k, s in operating_points(loss, confidence)]
     return trapezoid([(0.0, points[0][1]), *points]) if points else 0.0
 
 
 def augrc(loss: Sequence[float], confidence: Sequence[float], n: int) -> float:
-    return trapezoid([(0.0, 0.0), *((k / n, s / n) for k, s in working_points(loss, confidence))])
+    return trapezoid([(0.0, 0.0), *((k / n, s / n) for k, s in operating_points(loss, confidence))])
 
 
 def cut(points: list[Point], end: float) -> list[Point]:
@@ -42,20 +42,20 @@ def cut(points: list[Point], end: float) -> list[Point]:
         if point[0] >= end:
             if kept:
                 left = kept[-1]
-                share = (end - left[0]) / (point[0] - left[0]) if point[0] > left[0] else 1.0
-                kept.append((end, left[1] + share * (point[1] - left[1])))
+                proportion = (end - left[0]) / (point[0] - left[0]) if point[0] > left[0] else 1.0
+                kept.append((end, left[1] + proportion * (point[1] - left[1])))
             return kept
         kept.append(point)
     return kept
 
 
 def aurc_at(loss: Sequence[float], confidence: Sequence[float], n: int, end: float) -> float:
-    points = [(k / n, s / k) for k, s in working_points(loss, confidence)]
+    points = [(k / n, s / k) for k, s in operating_points(loss, confidence)]
     return trapezoid(cut([(0.0, points[0][1]), *points], min(end, points[-1][0]))) if points else 0.0
 
 
 def augrc_at(loss: Sequence[float], confidence: Sequence[float], n: int, end: float) -> float:
-    points = [(0.0, 0.0), *((k / n, s / n) for k, s in working_points(loss, confidence))]
+    points = [(0.0, 0.0), *((k / n, s / n) for k, s in operating_points(loss, confidence))]
     return trapezoid(cut(points, min(end, points[-1][0])))
 
 
@@ -70,7 +70,7 @@ def optimal_confidence(loss: Sequence[float]) -> list[float]:
 
 def achievable(loss: Sequence[float], confidence: Sequence[float], n: int) -> float:
     hull: list[Point] = []
-    for k, s in working_points(loss, confidence):
+    for k, s in operating_points(loss, confidence):
         point = (k / n, s / k)
         while len(hull) >= 2:
             (ax, ay), (bx, by) = hull[-2], hull[-1]
@@ -82,7 +82,7 @@ def achievable(loss: Sequence[float], confidence: Sequence[float], n: int) -> fl
 
 
 def risk_at(loss: Sequence[float], confidence: Sequence[float], n: int, coverage: float) -> float | None:
-    for k, s in working_points(loss, confidence):
+    for k, s in operating_points(loss, confidence):
         if k / n >= coverage - 1e-9:
             return s / k
     return None
@@ -91,7 +91,7 @@ def risk_at(loss: Sequence[float], confidence: Sequence[float], n: int, coverage
 def expected_risks(loss: Sequence[float], confidence: Sequence[float]) -> list[float]:
     """Selective risk after each single item, ties in expectation."""
     risks, count, total = [], 0, 0.0
-    for k, s in working_points(loss, confidence):
+    for k, s in operating_points(loss, confidence):
         mean = (s - total) / (k - count)
         risks += [(total + step * mean) / (count + step) for step in range(1, k - count + 1)]
         count, total = k, s

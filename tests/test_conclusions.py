@@ -107,7 +107,7 @@ DIRECTED = [name for name, metric in METRICS.items() if metric.comparison != UND
 def test_the_timid_system_wins_by_no_metric(systems: dict[str, dict[str, list[Any]]]) -> None:
     result = abstain.compare({name: items(made) for name, made in systems.items()}, metrics=DIRECTED)
     for each in result.differences:
-        assert each.winner != "timid", each.words
+        assert each.winner != "timid", each.sentence
     assert result.headline is not None
     for (name, slot, metric), place in result.ranks.items():
         if name == "timid" and place is not None:
@@ -218,7 +218,7 @@ def test_groups_have_a_conclusion_of_their_own(systems: dict[str, dict[str, list
             assert found.winner != "timid"
             whole = result.difference("ok", "timid", metric, group=group, matched=False)
             assert whole.verdict is None
-            assert f" in {group} " in whole.words
+            assert f" in {group} " in whole.sentence
     # The difference in a group is that of its rows by themselves.
     alone = {name: items(made) for name, made in systems.items()}
     alone = {name: each.take(np.array(each.metadata["site"]) == "north") for name, each in alone.items()}
@@ -235,7 +235,7 @@ def test_a_system_that_declines_only_what_it_would_get_wrong_wins() -> None:
     )
     for each in result.differences:
         if each.matched and each.metric != "risk":
-            assert each.winner == "careful", each.words
+            assert each.winner == "careful", each.sentence
     assert result.headline is not None
     assert result.headline.winner == "careful"
 
@@ -253,7 +253,7 @@ def test_without_a_confidence_simpleqa_f_leads_and_the_timid_system_wins_nothing
     assert {each.metric for each in result.differences} == {
         "accuracy", "selective_accuracy", "answer_rate", "wrong_rate", "hallucination_rate", "simpleqa_f",
     }  # fmt: skip
-    assert not [each.words for each in result.differences if each.winner == "timid"]
+    assert not [each.sentence for each in result.differences if each.winner == "timid"]
     assert any(
         "name one (--confidence, confidence=) or record one" in str(warning) for warning in result.warnings
     )
@@ -290,7 +290,7 @@ def test_conditional_metrics_are_not_ranked_if_coverages_differ() -> None:
     assert result.ranks["ok", "confidence", "expected_calibration_error"] is None
     assert result.ranks["ok", "", "accuracy"] == Rank(1, 1)
     found = result.difference("ok", "timid", "expected_calibration_error")
-    assert re.match(r"ECE of answered items \(coverages 1\.00 and 0\.\d\d\): ", found.words)
+    assert re.match(r"ECE of answered items \(coverages 1\.00 and 0\.\d\d\): ", found.sentence)
     same = abstain.compare({"ok": pair["ok"], "other": items(columns(seed=5))}, metrics="ece")
     assert same.ranks["ok", "confidence", "expected_calibration_error"] is not None
 

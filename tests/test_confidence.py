@@ -94,8 +94,8 @@ def test_values_outside_their_range_are_clipped_where_defined() -> None:
     )
     for name in ("token_msp", "token_energy", "consistency"):
         assert confidence_values(outside, name).tolist() == [1.0, 0.0], name
-    shares = 0.3 * 2 / 3 + 0.3 * 0.5
-    assert confidence_values(outside, "hybrid_consistency") == pytest.approx([0.4 + shares, shares])
+    proportions = 0.3 * 2 / 3 + 0.3 * 0.5
+    assert confidence_values(outside, "hybrid_consistency") == pytest.approx([0.4 + proportions, proportions])
     # A combination takes its parts as the variants give them.
     assert confidence_values(outside, "secondary:token_msp+llm:average").tolist() == [1.5, 1.0]
 

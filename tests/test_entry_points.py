@@ -161,9 +161,9 @@ def test_python_follows_the_rules(question: Question) -> None:
 def test_evaluate_says_what_python_says(question: Question) -> None:
     source = source_of(question)
     expected = in_python(source, question)["confidence"]
-    artifact = as_json("evaluate", source, *question.flags, *COUNTED, "--json")
-    assert (artifact["loss"]["name"], artifact["loss"]["rule"]) == (question.loss, question.rule)
-    (found,) = artifact["confidence_variants"].values()
+    results_json = as_json("evaluate", source, *question.flags, *COUNTED, "--json")
+    assert (results_json["loss"]["name"], results_json["loss"]["rule"]) == (question.loss, question.rule)
+    (found,) = results_json["confidence_variants"].values()
     for key, name in (("aurc_full", "aurc"), ("augrc_full", "augrc"), ("cmax", "cmax")):
         assert found[key] == expected.estimates[name].value
         assert tuple(found["bootstrap"]["ci95"][key]) == expected.estimates[name].percentile
@@ -206,7 +206,7 @@ def test_a_gate_judges_what_python_says(question: Question) -> None:
     own = abstain.gate(
         abstain.read(source, **keywords), ["aurc above 99", "cmax below 0.01"], loss=loss, resamples=RESAMPLES
     ).checks[0]
-    assert own.words == row["in_words"]
+    assert own.sentence == row["conclusion"]
 
 
 def test_a_report_shows_what_python_says(question: Question) -> None:
@@ -244,8 +244,8 @@ def test_a_run_file_is_judged_alike_everywhere() -> None:
     assert expected.loss is not None
     assert expected.loss.rule == "loss abs_norm: the source declares a scale of 0 to 3"
     assert list(expected) == ["llm", "total_evidence"]
-    artifact = as_json("evaluate", run, *mode, *COUNTED, "--json")
-    for name, variant in artifact["confidence_variants"].items():
+    results_json = as_json("evaluate", run, *mode, *COUNTED, "--json")
+    for name, variant in results_json["confidence_variants"].items():
         assert variant["augrc_full"] == expected[name].augrc.value
     defaults = as_json("check", run, *mode, "--json")["defaults"]
     assert (defaults["confidence"], defaults["loss_rule"]) == ("llm, total_evidence", expected.loss.rule)
@@ -307,7 +307,7 @@ def test_a_table_of_several_systems_is_compared_at_every_door() -> None:
         "second": 10,
     }
     assert found["outcomes"]["answered"] == 20
-    assert found["signals"]["confidence"]["tied_share"] == 0.0
+    assert found["signals"]["confidence"]["tied_proportion"] == 0.0
     assert found["problems"] == []
     assert "systems: first (10 items), second (10 items)" in call("check", source).stdout
     for refused in (
@@ -523,7 +523,7 @@ def test_every_door_gives_one_verdict(case: str) -> None:
     left, right = two(case)
     expected = compared((left, right)).difference("a", "b", "augrc")
     assert expected.verdict == VERDICTS[case]
-    assert expected.words.startswith(
+    assert expected.sentence.startswith(
         {
             BETTER: "AUGRC at coverage 1.00: b is better than a by 0.",
             WORSE: "AUGRC at coverage 1.00: a is better than b by 0.",
@@ -531,8 +531,8 @@ def test_every_door_gives_one_verdict(case: str) -> None:
         }[case]
     )
 
-    artifact = as_json("evaluate", left, right, *COUNTED, "--json")
-    (deltas,) = artifact["comparison"]["deltas"].values()
+    results_json = as_json("evaluate", left, right, *COUNTED, "--json")
+    (deltas,) = results_json["comparison"]["deltas"].values()
     found = deltas["augrc_full"]
     assert (found["verdict"], found["left"], found["right"]) == (VERDICTS[case], "a", "b")
     assert found["delta"] == expected.estimate.value
@@ -545,7 +545,7 @@ def test_every_door_gives_one_verdict(case: str) -> None:
         expected.estimate.low,
         expected.estimate.high,
     )
-    assert (row["in_words"], row["sentence"]) == (expected.in_words, expected.words)
+    assert (row["conclusion"], row["sentence"]) == (expected.conclusion, expected.sentence)
 
     # Worse than the baseline fails, better passes, and anything else is inconclusive.
     code = {BETTER: 0, WORSE: 1, EVEN: 4}[case]
@@ -567,19 +567,19 @@ def test_every_door_says_it_in_the_same_words(case: str) -> None:
         " ".join(html.unescape(re.sub(r"<[^>]+>", " ", Path(name).read_text())).split())
         for name in ("page.html", "systems.html")
     ]
-    in_words = {
+    conclusion = {
         BETTER: f"{difference.right} is better",
         WORSE: f"{difference.left} is better",
         EVEN: "inconclusive",
     }
-    assert difference.in_words == in_words[case]
+    assert difference.conclusion == conclusion[case]
     for said in (evaluated, asked, *pages):
         text = " ".join(said.split())
-        assert difference.words in text
+        assert difference.sentence in text
         for other in {BETTER: (WORSE,), WORSE: (BETTER,), EVEN: (BETTER, WORSE)}[case]:
-            assert in_words[other] not in text
+            assert conclusion[other] not in text
         assert not re.search(r"right - left|\b(?:left|right) is\b", text)
-    assert in_words[case] in " ".join(evaluated.split())
+    assert conclusion[case] in " ".join(evaluated.split())
 
 
 def test_the_order_of_rows_changes_nothing(case: str) -> None:
@@ -689,7 +689,7 @@ def test_rows_without_names_are_matched_only_where_their_order_is_said_to_be_the
 def test_a_margin_is_a_verdict_of_its_own() -> None:
     left, right = two(EVEN)
     expected = compared((left, right), margin=0.2, metrics="augrc").difference("a", "b")
-    assert "they are within 0.2 of each other" in expected.words
+    assert "they are within 0.2 of each other" in expected.sentence
     said = call("compare", left, right, "--margin", 0.2, *COUNTED).stdout
     assert "they are within 0.2 of each other" in " ".join(said.split())
 
@@ -723,14 +723,14 @@ def test_a_promised_threshold_is_the_same_through_every_door(tmp_path: Path) -> 
     """Python, the result of an evaluation, the command line and the first sentence of a report."""
     import polars as pl  # noqa: PLC0415
 
-    from promised import drawn  # noqa: PLC0415
+    from guaranteed import drawn  # noqa: PLC0415
 
     table = tmp_path / "answers.csv"
     pl.DataFrame(drawn(200, seed=5)).write_csv(table)
     items = abstain.read(table, cluster="patient")
     policy = abstain.choose_threshold(items, risk=0.12)
     result = abstain.evaluate(items)
-    assert policy.promises
+    assert policy.has_guarantee
     assert result.only.policy(0.12).threshold == policy.threshold
     asked = ["threshold", str(table), "--cluster", "patient", "--risk", "12%"]
     done = CliRunner().invoke(app, asked)
@@ -739,6 +739,6 @@ def test_a_promised_threshold_is_the_same_through_every_door(tmp_path: Path) -> 
     page = result.report(tmp_path / "report.html", risk=0.12).read_text()
     assert f'<p class="headline">{policy}</p>' in page
     points = result.profile().points[next(iter(result.only))]
-    place = points.promised[0.12]
-    assert policy.seen is not None
-    assert points.answered[place] == policy.seen.answered
+    place = points.guaranteed[0.12]
+    assert policy.observed is not None
+    assert points.answered[place] == policy.observed.answered

@@ -65,8 +65,8 @@ def test_evaluate_and_threshold_have_the_same_groups(tmp_path: Path) -> None:
     given = abstain.read(path)
     table = abstain.evaluate(given, metrics="accuracy", by="stage")
     assert table.metrics is not None
-    judged = [group.label for group in table.metrics.groups]
+    evaluated = [group.label for group in table.metrics.groups]
     policy = abstain.choose_threshold(given, risk=0.3, by="stage")
-    assert judged == [f"stage={each.group}" for each in policy.groups] == ["stage=0", "stage=1", "stage=2"]
+    assert evaluated == [f"stage={each.group}" for each in policy.groups] == ["stage=0", "stage=1", "stage=2"]
     decided = policy.apply(given)
     assert decided.coverage > 0.1

@@ -19,7 +19,7 @@ def test_four_outcomes_stay_apart() -> None:
     assert counts.n == 2
     assert counts.total == 4
     assert counts.coverage == 0.5
-    assert len(items.judged) == 2
+    assert len(items.evaluated) == 2
 
 
 def test_a_missing_prediction_is_never_guessed_to_be_an_abstention() -> None:

@@ -38,8 +38,8 @@ one = abstain.evaluate(items, confidence="confidence")
 several = abstain.evaluate(items, confidence=["confidence", "other"], metrics="accuracy", by="site")
 two = abstain.compare({"old": model(1), "new": model(2)}, confidence="confidence")
 bounds = np.column_stack([sure - 0.1, sure + 0.1])
-covered = abstain.evaluate_intervals(sure + draws.normal(0, 0.1, 200), bounds, claim=0.9)
-sets = abstain.evaluate_sets(truth, np.column_stack([sure < 0.8, sure > 0.2]), claim=0.8)
+covered = abstain.evaluate_intervals(sure + draws.normal(0, 0.1, 200), bounds, nominal=0.9)
+sets = abstain.evaluate_sets(truth, np.column_stack([sure < 0.8, sure > 0.2]), nominal=0.8)
 """
 SHOWN = [
     *("one", "several", "two", "covered", "sets"),

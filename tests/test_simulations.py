@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulations import coverage, declining, promises
+from simulations import coverage, declining, guarantees
 from simulations.__main__ import cover, kept
-from simulations.coverage import TRUTHS, Cell, Tallied, judged, run_cell, truths
+from simulations.coverage import TRUTHS, Cell, Tallied, evaluated, run_cell, truths
 from simulations.differences import p_values
 from simulations.scenarios import SCENARIOS, Scenario
 from simulations.table import page
@@ -40,7 +40,7 @@ METRICS = (
 
 
 def few(cell: Cell, run: int) -> dict[str, Estimate]:
-    found = judged(cell, run, NAMED, with_bounds=False)
+    found = evaluated(cell, run, NAMED, with_bounds=False)
     return {name: found[name] for name in METRICS}
 
 
@@ -209,27 +209,29 @@ def test_the_page_shows_methods_side_by_side_and_what_leaves_the_range(tmp_path:
 @pytest.mark.parametrize("method", ["cluster-t", "betting", "joint cluster-t"])
 def test_promises_are_kept(effect: str, method: str) -> None:
     """So many broken promises would be seen once in a thousand simulations, if one in ten were broken."""
-    found = promises.run(promises.Cell(promises.Population("frequent", effect, 8), 100, method), 0, 60)
+    found = guarantees.run(guarantees.Cell(guarantees.Population("frequent", effect, 8), 100, method), 0, 60)
     assert found.runs == 60
-    assert stats.binom.sf(found.broken - 1, found.runs, promises.DELTA) > 0.001
+    assert stats.binom.sf(found.broken - 1, found.runs, guarantees.DELTA) > 0.001
 
 
 @pytest.mark.slow
 def test_what_merely_looks_good_is_broken_half_of_the_time() -> None:
-    naive = promises.run(promises.Cell(promises.Population("frequent", "strong", 8), 100, "naive"), 0, 60)
+    naive = guarantees.run(
+        guarantees.Cell(guarantees.Population("frequent", "strong", 8), 100, "naive"), 0, 60
+    )
     assert naive.broken > 18
 
 
 def test_promises_go_on_where_they_stopped(tmp_path: Path) -> None:
-    cells = [promises.Cell(promises.Population("frequent", "none", 1), 40, "binomial")]
+    cells = [guarantees.Cell(guarantees.Population("frequent", "none", 1), 40, "binomial")]
     place = tmp_path / "promises.jsonl"
-    promises.keep_promises(cells, 2, place)
-    promises.keep_promises(cells, 5, place)
-    promises.keep_promises(cells, 3, place)
+    guarantees.keep_guarantees(cells, 2, place)
+    guarantees.keep_guarantees(cells, 5, place)
+    guarantees.keep_guarantees(cells, 3, place)
     (record,) = [json.loads(line) for line in place.read_text().splitlines()]
-    whole = promises.run(cells[0], 0, 5)
+    whole = guarantees.run(cells[0], 0, 5)
     assert {name: record[name] for name in asdict(whole)} == pytest.approx(asdict(whole))
-    page_text = promises.promises_page(place)
+    page_text = guarantees.guarantees_page(place)
     assert "| binomial | independent | 1 |" in page_text
     assert "| 320 items | frequent | none | binomial | 5 |" in page_text
 

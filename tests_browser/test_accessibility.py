@@ -43,7 +43,7 @@ def two_systems(path: Path) -> None:
 
 def intervals(path: Path) -> None:
     truth = np.arange(100.0)
-    write_report(path, evaluate_intervals(truth, np.column_stack([truth - 1, truth + 2]), claim=0.9))
+    write_report(path, evaluate_intervals(truth, np.column_stack([truth - 1, truth + 2]), nominal=0.9))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -198,8 +198,8 @@ def test_what_is_promised_can_be_asked_for(visit: Visit, tmp_path: Path) -> None
     assert text(watched, "#verdict .headline") == str(policy)
     watched.page.fill("#pick-promise", "5")
     watched.page.keyboard.press("Tab")
-    assert policy.seen is not None
-    assert f"{policy.seen.answered} answered" in text(watched, "#sentence")
+    assert policy.observed is not None
+    assert f"{policy.observed.answered} answered" in text(watched, "#sentence")
     assert text(watched, "#remark") == "95% sure, the risk at this point is at most 5%."
     assert text(watched, "#promise") == "Promised, 95% sure: the risk at this point is at most 5%."
     assert watched.page.input_value("#pick-promise") == "5"
@@ -357,7 +357,7 @@ def interval_report(place: Path) -> Path:
     size = 0.003 * (1.0 + draws.random(400))
     bounds = np.stack([np.column_stack([-width * size, width * size]) for width in (2.2, 2.6)], axis=2)
     site = [f"a rather long name of a hospital {row % 3}" for row in range(400)]
-    return write_report(place, evaluate_intervals(truth, bounds, claim=[0.97, 0.99], groups={"site": site}))
+    return write_report(place, evaluate_intervals(truth, bounds, nominal=[0.97, 0.99], groups={"site": site}))
 
 
 @pytest.mark.parametrize("width", [390, 820, 1200])

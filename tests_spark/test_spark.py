@@ -140,7 +140,7 @@ def test_a_gate_gives_the_same_verdict(spark: Any, tmp_path: Path) -> None:
         )
         for engine in ("spark", "numpy")
     ]
-    assert [check.words for check in found[0].checks] == [check.words for check in found[1].checks]
+    assert [check.sentence for check in found[0].checks] == [check.sentence for check in found[1].checks]
     assert found[0].warnings == found[1].warnings
 
 
@@ -236,8 +236,8 @@ def test_only_tallies_reach_the_driver_and_nothing_is_left(spark: Any, tmp_path:
     rows = spark.read.parquet(str(path))
     rows.createOrReplaceTempView("kinds")  # a table of the user's own, of a name that is ours
     result = abstain.evaluate(rows, **ROLES)
-    assert result.only.basis.judged.aggregation is not None
-    assert len(result.only.basis.judged) < 2500
+    assert result.only.basis.evaluated.aggregation is not None
+    assert len(result.only.basis.evaluated) < 2500
     assert spark.sql("SELECT count(*) AS n FROM kinds").collect()[0]["n"] == rows.count()
     del result
     import gc  # noqa: PLC0415

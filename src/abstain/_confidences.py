@@ -148,13 +148,13 @@ def _learned_from(calibration: Calibration, base: str) -> bool:
 
 def _seen_before(items: Items, calibration: Calibration) -> tuple[ResultWarning, ...]:
     """Return a warning if the calibrator was fitted on the evaluated run."""
-    source, judged = calibration.source, items.provenance
-    same_file = source.sha256 is not None and source.sha256 == judged.get("sha256")
-    same_run = source.run_id is not None and source.run_id == judged.get("run_id")
+    source, evaluated = calibration.source, items.provenance
+    same_file = source.sha256 is not None and source.sha256 == evaluated.get("sha256")
+    same_run = source.run_id is not None and source.run_id == evaluated.get("run_id")
     if not (same_file or same_run):
         return ()
     run = f"run {source.run_id}" if source.run_id is not None else "run"
-    if source.mode == judged.get("mode"):
+    if source.mode == evaluated.get("mode"):
         message = f"the calibrator was fitted on this very {run}: its metrics are in-sample and flatter it"
     else:
         where = f"the same {run} in mode {source.mode}"

@@ -265,8 +265,8 @@ def _scale(items: Items, labels: dict[str, int] | None) -> tuple[float, float]:
         return 0.0, float(max(len(labels) - 1, 1))
     if items.scale is not None:
         return items.scale
-    judged = np.concatenate([items.truth, items.prediction])
-    finite = judged[np.isfinite(judged)]
+    evaluated = np.concatenate([items.truth, items.prediction])
+    finite = evaluated[np.isfinite(evaluated)]
     # A run file has some scale; other readers take 0 to 3, unless the scores themselves leave it.
     return float(min(finite.min(initial=0.0), 0.0)), float(max(finite.max(initial=3.0), 3.0))
 

@@ -169,7 +169,7 @@ def coverage(value: float, name: str = "coverage") -> float:
     return _within(value, name, "be in (0, 1]", lambda number: 0.0 < number <= 1.0)
 
 
-def share(value: float, name: str) -> float:
+def proportion(value: float, name: str) -> float:
     """Return a number in [0, 1]."""
     return _within(value, name, "lie in [0, 1]", lambda number: 0.0 <= number <= 1.0)
 

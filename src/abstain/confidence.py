@@ -169,11 +169,11 @@ def _unit(values: Floats) -> Floats:
     return np.clip(values, 0.0, 1.0)
 
 
-def _evidence_share(count: Floats) -> Floats:
+def _evidence_proportion(count: Floats) -> Floats:
     return _unit(count / 3.0)
 
 
-def _verbal_share(verbalized: Floats) -> Floats:
+def _verbal_proportion(verbalized: Floats) -> Floats:
     return (verbalized - 1.0) / 4.0
 
 
@@ -185,8 +185,8 @@ def _inverse(spread: Floats) -> Floats:
     return 1.0 / (1.0 + spread)
 
 
-def _with_evidence(share: Floats, count: Floats, similarity: Floats) -> Floats:
-    return _unit(0.4 * _unit(share) + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity))
+def _with_evidence(proportion: Floats, count: Floats, similarity: Floats) -> Floats:
+    return _unit(0.4 * _unit(proportion) + 0.3 * _evidence_proportion(count) + 0.3 * _unit(similarity))
 
 
 _EVIDENCE = Need("llm_evidence_count", null=0.0, absent=0.0)
@@ -210,16 +210,19 @@ _BUILT_IN = (
     Variant(
         "hybrid_evidence_similarity",
         (_EVIDENCE, _SIMILARITY),
-        lambda count, similarity: _unit(0.5 * _evidence_share(count) + 0.5 * _unit(similarity)),
+        lambda count, similarity: _unit(0.5 * _evidence_proportion(count) + 0.5 * _unit(similarity)),
         "half evidence (capped at 3), half similarity",
     ),
     Variant(
-        "verbalized", (_VERBALIZED,), _verbal_share, "confidence that the model states, 1 to 5, as 0 to 1"
+        "verbalized",
+        (_VERBALIZED,),
+        _verbal_proportion,
+        "confidence that the model states, 1 to 5, as 0 to 1",
     ),
     Variant(
         "hybrid_verbalized",
         (_VERBALIZED, _EVIDENCE, _SIMILARITY),
-        lambda verbalized, *evidence: _with_evidence(_verbal_share(verbalized), *evidence),
+        lambda verbalized, *evidence: _with_evidence(_verbal_proportion(verbalized), *evidence),
         "0.4 stated confidence, 0.3 evidence, 0.3 similarity",
     ),
     Variant("token_msp", (Need("token_msp"),), _unit, "mean probability of the chosen tokens"),
@@ -259,7 +262,7 @@ _BUILT_IN = (
         "evidence_unsupported_share",
         # Without any quote there is none that stands in the text.
         (Need("evidence_unsupported_share", null=1.0),),
-        lambda share: _unit(1.0 - share),
+        lambda proportion: _unit(1.0 - proportion),
         "share of the quotes that stand in the source text",
         in_all=False,
     ),

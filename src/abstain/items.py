@@ -171,10 +171,12 @@ class Aggregation:
     random_units: bool = False
 
     @property
-    def judged(self) -> Aggregation:
+    def evaluated(self) -> Aggregation:
         """The same facts for evaluated items only."""
         clusters = self.clusters if self.members is None else int(self.members.sum())
-        return replace(self, clusters=clusters, view=lambda names, **split: self.view(names, **split).judged)
+        return replace(
+            self, clusters=clusters, view=lambda names, **split: self.view(names, **split).evaluated
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,13 +449,17 @@ class Items:
         return self if self.aggregation is None else self.aggregation.row_types
 
     @cached_property
-    def judged(self) -> Items:
+    def evaluated(self) -> Items:
         """The items of N: answered and abstained ones only."""
         kept = self.outcome <= Outcome.ABSTAINED
         if kept.all():
             return self
-        judged = self.take(kept)
-        return judged if self.aggregation is None else replace(judged, aggregation=self.aggregation.judged)
+        evaluated = self.take(kept)
+        return (
+            evaluated
+            if self.aggregation is None
+            else replace(evaluated, aggregation=self.aggregation.evaluated)
+        )
 
     @property
     def clusters(self) -> int:

@@ -213,7 +213,7 @@ def possible_scale(items: Items) -> tuple[int, int] | None:
     """
     if items.scale is not None:
         return None
-    rows = items.labelled.judged
+    rows = items.labelled.evaluated
     truth = labels.column(rows.truth, "truth")
     prediction = labels.column(rows.prediction[rows.answered], "prediction")
     if not all(column.dtype.kind == "f" and labels.whole(column) for column in (truth, prediction)):

@@ -40,28 +40,28 @@ class Matching:
         by: the matched names: "participant" (of run files), "rows", or "cluster", "item" or both.
         total: items that any system has.
         shared: items that all systems have.
-        judged: compared items: answered or abstained from in all systems.
+        evaluated: compared items: answered or abstained from in all systems.
         missing: by system, the items that it does not have.
         left_out: by system, the shared items that failed or have no truth.
         different_truths: shared items whose truth differs between systems.
         intersection_only: True if missing items were allowed.
         clusters: clusters of the compared items.
         clusters_shared: clusters that all systems have.
-        clusters_alone: by system, its clusters that another system does not have.
+        clusters_unmatched: by system, its clusters that another system does not have.
         clusters_failed: by system, the shared clusters of which it has no evaluated item.
     """
 
     by: tuple[str, ...] = field(repr=False)
     total: int
     shared: int
-    judged: int
+    evaluated: int
     missing: Mapping[str, int] = field(repr=False)
     left_out: Mapping[str, int] = field(repr=False)
     different_truths: int
     intersection_only: bool
     clusters: int
     clusters_shared: int
-    clusters_alone: Mapping[str, int] = field(repr=False)
+    clusters_unmatched: Mapping[str, int] = field(repr=False)
     clusters_failed: Mapping[str, int] = field(repr=False)
 
     @property
@@ -71,9 +71,9 @@ class Matching:
         if self.different_truths:
             differ = f"{self.different_truths} of {self.shared} items have not the same truth in all systems"
             warnings.append(ResultWarning("truths_differ", f"{differ}: are they the same items?"))
-        if self.judged < self.shared:
+        if self.evaluated < self.shared:
             listed = ", ".join(f"{name} {count}" for name, count in self.left_out.items() if count)
-            lost = f"{self.shared - self.judged} of {self.shared} shared items are left out"
+            lost = f"{self.shared - self.evaluated} of {self.shared} shared items are left out"
             warnings.append(ResultWarning("failed_items", f"{lost}: failed or without truth ({listed})"))
         if self.shared < self.total:
             lost = f"{self.total - self.shared} of {self.total} items"
@@ -102,8 +102,8 @@ def match(
     if len({items.positive for items in systems.values()}) > 1:
         raise ArgumentError("the systems have different positive labels; name one for all (positive=)")
     for name, items in systems.items():
-        if not len(items.judged):
-            raise DataError(nothing_judged(name))
+        if not len(items.evaluated):
+            raise DataError(nothing_evaluated(name))
     if by == NAMES and all(items.provenance.get("format") == "run" for items in systems.values()):
         kept, matching = _by_participant(systems, intersection_only=intersection_only)
     else:
@@ -138,14 +138,14 @@ def _by_participant(
             f"the systems do not hold the same {noun}s: {listed}, {len(shared)} in all; ask for the intersection only "
             "(intersection_only=True, --intersection-only) to compare those"
         )
-    judged = {name: np.intersect1d(shared, items.judged.cluster_ids) for name, items in systems.items()}
-    compared = reduce(np.intersect1d, judged.values())
+    evaluated = {name: np.intersect1d(shared, items.evaluated.cluster_ids) for name, items in systems.items()}
+    compared = reduce(np.intersect1d, evaluated.values())
     if not len(compared):
         raise DataError(f"no {noun} has judged items in all systems; there is nothing to compare")
     wanted = set(compared.tolist())
     kept = {
-        name: items.judged.take(
-            np.array([cluster in wanted for cluster in items.judged.cluster.tolist()], np.bool_)
+        name: items.evaluated.take(
+            np.array([cluster in wanted for cluster in items.evaluated.cluster.tolist()], np.bool_)
         )
         for name, items in systems.items()
     }
@@ -155,15 +155,15 @@ def _by_participant(
         by=(noun,),
         total=len(every_code),
         shared=len(shared_codes),
-        judged=min(len(items) for items in kept.values()),
+        evaluated=min(len(items) for items in kept.values()),
         missing=missing,
         left_out={name: int((items.outcome > Outcome.ABSTAINED).sum()) for name, items in systems.items()},
         different_truths=_different_truths(_aligned(systems, codes, shared_codes)),
         intersection_only=intersection_only,
         clusters=len(compared),
         clusters_shared=len(shared),
-        clusters_alone=unshared,
-        clusters_failed={name: len(shared) - len(ids) for name, ids in judged.items()},
+        clusters_unmatched=unshared,
+        clusters_failed={name: len(shared) - len(ids) for name, ids in evaluated.items()},
     )
     return kept, matching
 
@@ -181,28 +181,28 @@ def _by_item(
         location = systems[other].describe_row(int(np.flatnonzero(codes[other] == absent)[0]))
         raise DataError(items_differ(len(every_code), len(shared), missing, location))
     aligned = _same_clusters(_aligned(systems, codes, shared), by)
-    judged = np.logical_and.reduce([items.outcome <= Outcome.ABSTAINED for items in aligned.values()])
-    if not judged.any():
+    evaluated = np.logical_and.reduce([items.outcome <= Outcome.ABSTAINED for items in aligned.values()])
+    if not evaluated.any():
         raise DataError(nothing_shared(len(shared), noun))
-    kept = {name: items.take(judged) for name, items in aligned.items()}
+    kept = {name: items.take(evaluated) for name, items in aligned.items()}
     clusters = _shared(aligned)
     matching = Matching(
         by=by,
         total=len(every_code),
         shared=len(shared),
-        judged=int(judged.sum()),
+        evaluated=int(evaluated.sum()),
         missing=missing,
         left_out={name: int((items.outcome > Outcome.ABSTAINED).sum()) for name, items in aligned.items()},
         different_truths=_different_truths(aligned),
         intersection_only=intersection_only,
         clusters=len(next(iter(kept.values())).cluster_ids),
         clusters_shared=len(clusters),
-        clusters_alone={
+        clusters_unmatched={
             name: len(items.cluster_ids) - len(clusters) if "cluster" in by else 0
             for name, items in systems.items()
         },
         clusters_failed={
-            name: len(clusters) - len(items.judged.cluster_ids) for name, items in aligned.items()
+            name: len(clusters) - len(items.evaluated.cluster_ids) for name, items in aligned.items()
         },
     )
     return kept, matching
@@ -258,7 +258,7 @@ def known_by(unnamed: Mapping[str, tuple[str, ...]], by: str = NAMES) -> tuple[s
     return present
 
 
-def nothing_judged(name: str) -> str:
+def nothing_evaluated(name: str) -> str:
     """Return the error for a system without any evaluated item."""
     return f"{name}: there is no item to judge: none is answered or abstained"
 

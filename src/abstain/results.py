@@ -78,7 +78,7 @@ class EvaluationResult:
     signals: Mapping[str, float | None] = field(default_factory=dict, repr=False)
 
     @property
-    def judged(self) -> bool:
+    def evaluated(self) -> bool:
         """True where a metric has something to judge: the row did not fail and there is a truth."""
         return not self.failed and not labels.is_missing(self.ground_truth)
 
@@ -290,7 +290,7 @@ def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
     nulls = [tuple(sorted(name for name, value in row.metadata.items() if value is None)) for row in rows]
     if any(nulls):
         columns[_NULLS] = nulls
-    declined = [row.abstained and not row.judged for row in rows]
+    declined = [row.abstained and not row.evaluated for row in rows]
     if any(declined):
         columns[_DECLINED] = declined
     blank = EvaluationResult(None, None)

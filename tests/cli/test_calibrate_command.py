@@ -31,17 +31,17 @@ LOGISTIC = ("--method", "logistic", "--features", "verbalized_confidence,retriev
 
 
 def test_verbalized_then_evaluate(tmp_path: Path) -> None:
-    artifact, metrics = tmp_path / "temperature.json", tmp_path / "metrics.json"
-    done = calibrate("verbalized", artifact)
+    results_json, metrics = tmp_path / "temperature.json", tmp_path / "metrics.json"
+    done = calibrate("verbalized", results_json)
     assert (done.exit_code, done.stderr) == (0, "")
     assert "in-sample" in done.stdout
     assert "held out" in done.stdout
-    written = json.loads(artifact.read_text())
+    written = json.loads(results_json.read_text())
     expected = load("expected_calibration_verbalized.json")
     assert written["temperature"] == pytest.approx(expected["temperature"], rel=5e-3)
     assert written.keys() >= expected.keys()
     done = call(
-        "evaluate", "--input", TEST, *FEW_SHOT, "--confidence", "verbalized_calibrated", "--calibration", artifact,
+        "evaluate", "--input", TEST, *FEW_SHOT, "--confidence", "verbalized_calibrated", "--calibration", results_json,
         "--bootstrap-resamples", 20, "--output", metrics,
     )  # fmt: skip
     assert done.exit_code == 0
@@ -49,15 +49,15 @@ def test_verbalized_then_evaluate(tmp_path: Path) -> None:
 
 
 def test_train_then_evaluate_on_the_training_run(tmp_path: Path) -> None:
-    artifact, metrics = tmp_path / "logistic.json", tmp_path / "metrics.json"
-    done = calibrate("train", artifact, *LOGISTIC, "--target", "correctness")
+    results_json, metrics = tmp_path / "logistic.json", tmp_path / "metrics.json"
+    done = calibrate("train", results_json, *LOGISTIC, "--target", "correctness")
     assert (done.exit_code, done.stderr) == (0, "")
     assert "verbalized_confidence for 49 of 312 items" in done.stdout
     expected = load("expected_calibration_logistic.json")
-    written = json.loads(artifact.read_text())
+    written = json.loads(results_json.read_text())
     assert written["model"]["coefficients"] == pytest.approx(expected["model"]["coefficients"], rel=1e-5)
     done = call(
-        "evaluate", "--input", TRAIN, *FEW_SHOT, "--confidence", "calibrated", "--calibration", artifact,
+        "evaluate", "--input", TRAIN, *FEW_SHOT, "--confidence", "calibrated", "--calibration", results_json,
         "--bootstrap-resamples", 20, "--output", metrics,
     )  # fmt: skip
     assert done.exit_code == 0
@@ -67,11 +67,11 @@ def test_train_then_evaluate_on_the_training_run(tmp_path: Path) -> None:
 
 
 def test_json_and_quiet(tmp_path: Path) -> None:
-    artifact = tmp_path / "c.json"
-    done = calibrate("train", artifact, *LOGISTIC, "--json")
-    assert json.loads(done.stdout) == json.loads(artifact.read_text())
-    done = calibrate("verbalized", artifact, "--quiet")
-    assert done.stdout.strip() == str(artifact)
+    results_json = tmp_path / "c.json"
+    done = calibrate("train", results_json, *LOGISTIC, "--json")
+    assert json.loads(done.stdout) == json.loads(results_json.read_text())
+    done = calibrate("verbalized", results_json, "--quiet")
+    assert done.stdout.strip() == str(results_json)
 
 
 def test_the_schema_is_published(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_the_schema_is_published(tmp_path: Path) -> None:
 def test_nothing_is_written_when_the_call_or_the_data_are_wrong(
     options: Any, code: int, message: str, tmp_path: Path
 ) -> None:
-    artifact = tmp_path / "c.json"
-    done = calibrate("train", artifact, *options)
+    results_json = tmp_path / "c.json"
+    done = calibrate("train", results_json, *options)
     assert (done.exit_code, done.stdout) == (code, "")
     assert message in done.stderr
-    assert not artifact.exists()
+    assert not results_json.exists()
 
 
 def test_one_class_writes_nothing(tmp_path: Path) -> None:
@@ -118,12 +118,12 @@ def test_one_class_writes_nothing(tmp_path: Path) -> None:
         for record in experiment["results"]["results"]:
             if record["success"]:
                 record["predicted_items"] = dict(record["ground_truth_items"])
-    perfect, artifact = tmp_path / "run.json", tmp_path / "c.json"
+    perfect, results_json = tmp_path / "run.json", tmp_path / "c.json"
     perfect.write_text(json.dumps(run))
-    done = call("calibrate", "verbalized", "--input", perfect, *FEW_SHOT, "--output", artifact)
+    done = call("calibrate", "verbalized", "--input", perfect, *FEW_SHOT, "--output", results_json)
     assert done.exit_code == 3
     assert "needs rows of both outcomes" in done.stderr
-    assert not artifact.exists()
+    assert not results_json.exists()
 
 
 def test_a_broken_artifact_stops_the_evaluation(tmp_path: Path) -> None:
@@ -156,12 +156,16 @@ COLUMNS = ("--truth", "y", "--prediction", "p", "--null-prediction", "abstained"
 
 @pytest.mark.parametrize("feature", [("--confidence", "prob"), ("--features", "prob"), ()])
 def test_a_calibrator_of_a_table_serves_evaluate(feature: tuple[str, ...], tmp_path: Path) -> None:
-    preds, artifact, metrics = table(tmp_path / "preds.csv"), tmp_path / "isotonic.json", tmp_path / "m.json"
-    done = call("calibrate", "train", preds, *COLUMNS, *feature, "--method", "isotonic", "-o", artifact)
+    preds, results_json, metrics = (
+        table(tmp_path / "preds.csv"),
+        tmp_path / "isotonic.json",
+        tmp_path / "m.json",
+    )
+    done = call("calibrate", "train", preds, *COLUMNS, *feature, "--method", "isotonic", "-o", results_json)
     assert done.exit_code == 0, done.stderr
     assert "54 answered items in 30 clusters" in done.stdout
     done = call(
-        "evaluate", preds, *COLUMNS, "--confidence", "calibrated", "--calibration", artifact, "-o", metrics,
+        "evaluate", preds, *COLUMNS, "--confidence", "calibrated", "--calibration", results_json, "-o", metrics,
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert "calibrated" in json.loads(metrics.read_text())["confidence_variants"]

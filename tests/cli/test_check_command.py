@@ -54,7 +54,7 @@ def test_check_as_json(run: Run, tmp_path: Path) -> None:
     assert found["outcomes"] == {"answered": 3, "abstained": 1, "failed": 0, "unscored": 1}
     assert found["columns"]["cluster"] == "note"
     assert found["clusters"] == {"noun": "note", "count": 5, "smallest": 1, "median": 1.0, "largest": 1}
-    assert found["signals"]["prob"]["tied_share"] == pytest.approx(2 / 3)
+    assert found["signals"]["prob"]["tied_proportion"] == pytest.approx(2 / 3)
     assert found["metrics"]["balanced accuracy"] == {"possible": True, "reason": ""}
     assert found["confidences"]["consistency"]["possible"] is False
     assert found["problems"] == []
@@ -93,14 +93,14 @@ def test_evaluate_a_table_in_one_command(run: Run, tmp_path: Path) -> None:
     code, out, err = run("evaluate", "preds.csv", *flags, *common)
     assert code == 0
     assert "guessed abstained = abstained" in err
-    artifact = json.loads(out)
-    assert artifact["population"]["participants_total"] == 3
+    results_json = json.loads(out)
+    assert results_json["population"]["participants_total"] == 3
     # Confidences 0.9 (one of two wrong) and 0.4: N is 4.
-    assert artifact["confidence_variants"]["prob"]["cmax"] == 0.75
-    assert artifact["confidence_variants"]["prob"]["aurc_full"] == pytest.approx(
+    assert results_json["confidence_variants"]["prob"]["cmax"] == 0.75
+    assert results_json["confidence_variants"]["prob"]["aurc_full"] == pytest.approx(
         0.25 + 0.25 * (1 / 2 + 1 / 3) / 2
     )
-    assert artifact["inputs"][0]["sha256"]
+    assert results_json["inputs"][0]["sha256"]
     code, out, err = run("evaluate", "preds.csv", "--bootstrap-resamples", 20, "--json")
     assert code == 0
     assert "preds.csv: a CSV table; guessed truth = label, prediction = pred, confidence = prob" in err

@@ -68,9 +68,9 @@ def test_csv_has_the_differences_with_ranks_and_words() -> None:
     )
     assert 0 < float(matched["p"]) <= float(matched["p_holm"]) <= 1
     assert int(matched["more_clusters"]) > 0
-    assert (whole["verdict"], whole["in_words"], whole["basis"]) == ("", "not comparable", "own coverages")
+    assert (whole["verdict"], whole["conclusion"], whole["basis"]) == ("", "not comparable", "own coverages")
     assert whole["no_verdict"] == "not comparable: coverages 0.58 and 0.67"
-    assert (matched["verdict"], matched["in_words"]) == ("inconclusive", "inconclusive")
+    assert (matched["verdict"], matched["conclusion"]) == ("inconclusive", "inconclusive")
     assert matched["sentence"].startswith("AUGRC at coverage 0.58: inconclusive, few_shot - zero_shot = ")
     assert (matched["basis"], matched["no_verdict"]) == ("matched coverage", "")
     assert float(matched["coverage"]) == pytest.approx(245 / 424)
@@ -207,7 +207,7 @@ def test_the_other_verbs_print_tables_too(form: str, tmp_path: Path) -> None:
     (tmp_path / "preds.csv").write_text("y,lo,hi\n" + "".join(f"{i},{i - 1},{i + 1}\n" for i in range(30)))
     verbs = (
         ("metrics",),
-        ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", 0.9,
+        ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", 0.9,
          "--bootstrap-resamples", 20),
         ("calibrate", "verbalized", "--input", RUN, "--mode", "few_shot", "--output", "t.json"),
     )  # fmt: skip

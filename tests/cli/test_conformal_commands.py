@@ -72,7 +72,7 @@ def run(
     return call
 
 
-BASIC = ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.7")
+BASIC = ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", "0.7")
 QUICK = ("--bootstrap-resamples", "20")
 
 
@@ -81,21 +81,21 @@ def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcom
         *BASIC, *QUICK, "--cluster", "patient", "--by", "site", "-o", "out.json", "--charts", "pictures"
     )
     assert outcome.code == 0, outcome.err
-    artifact = json.loads((tmp_path / "out.json").read_text())
+    results_json = json.loads((tmp_path / "out.json").read_text())
     table = list(csv.DictReader((tmp_path / "preds.csv").read_text().splitlines()))
     truth = [float(row["y"]) for row in table]
-    claim = artifact["claims"][0]
-    assert claim["metrics"]["coverage"]["value"] == intervals.interval_coverage(truth, [[-1, 1]] * 90)
-    assert claim["metrics"]["coverage"]["clusters"] == artifact["clusters"] == 30
-    assert [group["label"] for group in claim["groups"]["site"]] == ["a", "b"]
-    assert artifact["input"]["columns"] == {
+    nominal = results_json["by_nominal"][0]
+    assert nominal["metrics"]["coverage"]["value"] == intervals.interval_coverage(truth, [[-1, 1]] * 90)
+    assert nominal["metrics"]["coverage"]["clusters"] == results_json["clusters"] == 30
+    assert [group["label"] for group in nominal["groups"]["site"]] == ["a", "b"]
+    assert results_json["input"]["columns"] == {
         "truth": "y",
         "low": ["lo"],
         "high": ["hi"],
         "cluster": "patient",
         "by": ["site"],
     }
-    assert claim["verdict"]["verdict"] in outcome.out
+    assert nominal["verdict"]["verdict"] in outcome.out
     names = {place.name for place in (tmp_path / "pictures").iterdir()}
     assert names == {"coverage.svg", "coverage-by-size.svg", "width.svg", "coverage-by-site.svg"}
     assert outcome.out.count("pictures/") == 4
@@ -103,15 +103,15 @@ def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcom
 
 def test_several_levels_and_infinite_bounds(run: Callable[..., Outcome]) -> None:
     outcome = run(
-        *BASIC, "--low", "lo90", "--high", "hi90", "--claim", "0.9", *QUICK, "--feature", "age", "--json"
+        *BASIC, "--low", "lo90", "--high", "hi90", "--nominal", "0.9", *QUICK, "--feature", "age", "--json"
     )
     assert outcome.code == 0, outcome.err
-    artifact = json.loads(outcome.out)
-    assert [claim["claim"] for claim in artifact["claims"]] == [0.7, 0.9]
-    assert artifact["claims"][1]["metrics"]["mean_width"]["value"] is None
-    assert artifact["claims"][0]["worst_slab"]["direction"] == [1.0]
-    assert artifact["metrics"]["weighted_interval_score"]["reason"] == "at least one interval is infinite"
-    assert artifact["warnings"][0]["code"] == "infinite_intervals"
+    results_json = json.loads(outcome.out)
+    assert [nominal["nominal"] for nominal in results_json["by_nominal"]] == [0.7, 0.9]
+    assert results_json["by_nominal"][1]["metrics"]["mean_width"]["value"] is None
+    assert results_json["by_nominal"][0]["worst_slab"]["direction"] == [1.0]
+    assert results_json["metrics"]["weighted_interval_score"]["reason"] == "at least one interval is infinite"
+    assert results_json["warnings"][0]["code"] == "infinite_intervals"
 
 
 def test_quiet_prints_paths_alone(run: Callable[..., Outcome]) -> None:
@@ -138,33 +138,35 @@ def test_nothing_is_written_that_nobody_named(run: Callable[..., Outcome], tmp_p
 
 
 def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
-    listed = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", *QUICK, "--json")
+    listed = run(
+        "sets", "sets.jsonl", "--truth", "label", "--set", "set", "--nominal", "0.9", *QUICK, "--json"
+    )
     assert listed.code == 0, listed.err
     truth = np.arange(60) % 3
     members = np.stack([truth > 0, truth > 1, np.zeros(60, bool)], axis=1)
-    claim = json.loads(listed.out)["claims"][0]
-    assert claim["metrics"]["coverage"]["value"] == sets.set_coverage(truth, members)
-    assert [group["label"] for group in claim["groups"]["true class"]] == ["x", "y", "z"]
+    nominal = json.loads(listed.out)["by_nominal"][0]
+    assert nominal["metrics"]["coverage"]["value"] == sets.set_coverage(truth, members)
+    assert [group["label"] for group in nominal["groups"]["true class"]] == ["x", "y", "z"]
     by_member = run(
-        "sets", "sets.jsonl", "--truth", "label", "--members", "x,y,z", "--claim", "0.9", *QUICK, "--json"
+        "sets", "sets.jsonl", "--truth", "label", "--members", "x,y,z", "--nominal", "0.9", *QUICK, "--json"
     )
     assert by_member.code == 0, by_member.err
     members = np.stack([np.ones(60), np.arange(60) % 2, np.zeros(60)], axis=1)
-    metrics = json.loads(by_member.out)["claims"][0]["metrics"]
+    metrics = json.loads(by_member.out)["by_nominal"][0]["metrics"]
     assert metrics["coverage"]["value"] == sets.set_coverage(truth, members)
-    shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", *QUICK)
+    shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--nominal", "0.9", *QUICK)
     assert "coverage by set size" in shown.out
     by_number = run(
-        "sets", "sets.jsonl", "--truth", "y", "--members", "x,z", "--claim", "0.9", *QUICK, "--json"
+        "sets", "sets.jsonl", "--truth", "y", "--members", "x,z", "--nominal", "0.9", *QUICK, "--json"
     )
-    assert json.loads(by_number.out)["claims"][0]["metrics"]["coverage"]["value"] == 0.5
+    assert json.loads(by_number.out)["by_nominal"][0]["metrics"]["coverage"]["value"] == 0.5
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ((*BASIC[:-1], "95"), 2, "did you mean 0.95"),
-        ((*BASIC, "--low", "lo"), 2, "give --low, --high and --claim equally often, got 2, 1 and 1"),
+        ((*BASIC, "--low", "lo"), 2, "give --low, --high and --nominal equally often, got 2, 1 and 1"),
         (("intervals", "absent.csv", *BASIC[2:]), 2, "absent.csv: no such file"),
         ((*BASIC, "--by", "sites"), 2, "has no column 'sites' (did you mean 'site'?)"),
         (
@@ -182,26 +184,41 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         ((*BASIC, "--charts", "preds.csv"), 2, "is a file; name a directory"),
         ((*BASIC, "--chart-format", "gif"), 2, "unknown chart format 'gif'"),
         ((*BASIC, "--margin", "2"), 2, "margin must be at least 0 and below the nominal level"),
-        (("sets", "sets.jsonl", "--truth", "label", "--claim", "0.9"), 2, "either --set COLUMN or --members"),
         (
-            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", "--classes", "x,z"),
+            ("sets", "sets.jsonl", "--truth", "label", "--nominal", "0.9"),
+            2,
+            "either --set COLUMN or --members",
+        ),
+        (
+            (
+                "sets",
+                "sets.jsonl",
+                "--truth",
+                "label",
+                "--set",
+                "set",
+                "--nominal",
+                "0.9",
+                "--classes",
+                "x,z",
+            ),
             3,
             "column 'set' has a label that is none of the 2 classes at line 3",
         ),
         (
-            ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--claim", "0.9"),
+            ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--nominal", "0.9"),
             3,
             "column 'label' has a label that is no class at line 3",
         ),
         (
-            ("sets", "sets.jsonl", "--truth", "y", "--members", "x", "--claim", "0.9"),
+            ("sets", "sets.jsonl", "--truth", "y", "--members", "x", "--nominal", "0.9"),
             3,
             "class index from 0 to 0, got 1 at line 2",
         ),
         (
-            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--set", "set", "--claim", "0.9"),
+            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--set", "set", "--nominal", "0.9"),
             2,
-            "one --claim per set",
+            "one --nominal per set",
         ),
     ],
 )
@@ -217,36 +234,45 @@ def test_mistakes_end_in_a_sentence(
 
 def test_the_claim_is_judged_and_the_level_is_that_of_our_intervals(run: Callable[..., Outcome]) -> None:
     """About 0.68 of the truths are covered: more than a claim of 0.3, less than one of 0.95."""
-    for claim, verdict in (("0.3", "over-covered"), ("0.95", "under-covered"), ("0.7", "inconclusive")):
-        options = (*BASIC[:-1], claim, *QUICK)
+    for nominal, verdict in (("0.3", "over-covered"), ("0.95", "under-covered"), ("0.7", "inconclusive")):
+        options = (*BASIC[:-1], nominal, *QUICK)
         found = json.loads(run(*options, "--json", "--level", "0.9").out)
-        assert found["claims"][0]["claim"] == float(claim)
-        assert found["claims"][0]["verdict"]["verdict"] == verdict
-        assert found["settings"]["level"] == found["claims"][0]["metrics"]["coverage"]["level"] == 0.9
+        assert found["by_nominal"][0]["nominal"] == float(nominal)
+        assert found["by_nominal"][0]["verdict"]["verdict"] == verdict
+        assert found["settings"]["level"] == found["by_nominal"][0]["metrics"]["coverage"]["level"] == 0.9
         shown = run(*options, "-o", "out.json").out
-        row = next(line for line in shown.splitlines() if line.startswith(f"{claim} "))
+        row = next(line for line in shown.splitlines() if line.startswith(f"{nominal} "))
         assert row.split("]", 1)[1].split("  ")[1].strip() == verdict
     assert "95% intervals" in shown
     assert "90% intervals" in run(*BASIC, *QUICK, "-o", "out.json", "--level", "0.9").out
 
 
 def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> None:
-    artifact = json.loads(run(*BASIC, *QUICK, "--by", "site", "--json").out)
+    results_json = json.loads(run(*BASIC, *QUICK, "--by", "site", "--json").out)
     rows = list(csv.DictReader(run(*BASIC, *QUICK, "--by", "site", "--format", "csv").out.splitlines()))
-    assert list(rows[0]) == ["claim", "metric", "part", "rows", "value", "value_low", "value_high", "verdict"]
-    claim = artifact["claims"][0]
+    assert list(rows[0]) == [
+        "nominal",
+        "metric",
+        "part",
+        "rows",
+        "value",
+        "value_low",
+        "value_high",
+        "verdict",
+    ]
+    nominal = results_json["by_nominal"][0]
     assert rows[0]["metric"] == "coverage"
-    assert rows[0]["verdict"] == claim["verdict"]["verdict"]
+    assert rows[0]["verdict"] == nominal["verdict"]["verdict"]
     metrics = {
         row["metric"]: float(row["value"]) if row["value"] else None for row in rows if row["part"] == "all"
     }
     assert metrics["hsic"] is None  # all intervals have one width
-    assert claim["metrics"]["hsic"]["reason"] == "one width: no information about conditional coverage"
-    assert metrics == {name: part["value"] for name, part in claim["metrics"].items()}
+    assert nominal["metrics"]["hsic"]["reason"] == "one width: no information about conditional coverage"
+    assert metrics == {name: part["value"] for name, part in nominal["metrics"].items()}
     sites = [row for row in rows if row["metric"] == "coverage by site"]
     assert [(row["part"], float(row["value"]), row["verdict"]) for row in sites] == [
         (group["label"], group["coverage"]["value"], group["verdict"]["verdict"])
-        for group in claim["groups"]["site"]
+        for group in nominal["groups"]["site"]
     ]
 
 
@@ -261,7 +287,7 @@ def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> 
     for source in sources:
         outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
         assert outcome.code == 0, outcome.err
-        found.append(json.loads(outcome.out)["claims"])
+        found.append(json.loads(outcome.out)["by_nominal"])
     return found
 
 
@@ -277,7 +303,7 @@ def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_pat
 
 
 def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9")
+    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--nominal", "0.9")
     text = (tmp_path / "sets.jsonl").read_text()
     (tmp_path / "sets.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     records = [json.loads(line) for line in text.splitlines()]

@@ -72,9 +72,9 @@ def test_intervals_by_another_method(interval: str, run: Callable[..., Outcome],
         "--bootstrap-resamples", 300, "-o", "m.json",
     )  # fmt: skip
     assert (done.code, done.err) == (0, "")
-    artifact = json.loads((tmp_path / "m.json").read_text())
-    assert differences(load("expected_single_all.json"), artifact) == []
-    variant = artifact["confidence_variants"]["llm"]
+    results_json = json.loads((tmp_path / "m.json").read_text())
+    assert differences(load("expected_single_all.json"), results_json) == []
+    variant = results_json["confidence_variants"]["llm"]
     own, drawn = variant["intervals"], variant["bootstrap"]["ci95"]
     assert interval in own["method"].lower()
     assert own["level"] == 0.95
@@ -177,18 +177,18 @@ def test_settings_reach_the_artifact(run: Callable[..., Outcome]) -> None:
         "--area-coverage", 0.3, "--convention", "interpolated", "--level", 0.9, "--loss", "abs_norm", "--scale", "0,6",
         "--bootstrap-resamples", 20, "--json",
     )  # fmt: skip
-    artifact = json.loads(done.out)
-    assert list(artifact["confidence_variants"]) == [
+    results_json = json.loads(done.out)
+    assert list(results_json["confidence_variants"]) == [
         "token_msp",
         "retrieval_reference_count",
         "secondary:token_msp+consistency:product",
     ]
-    variant = artifact["confidence_variants"]["token_msp"]
+    variant = results_json["confidence_variants"]["token_msp"]
     assert list(variant["mae_at_coverage"]) == ["0.25", "0.50"]
     assert variant["aurc_at_c"]["requested"] == 0.3
     assert variant["bootstrap"]["level"] == 0.9
-    assert artifact["convention"] == "interpolated"
-    assert artifact["loss"] == {
+    assert results_json["convention"] == "interpolated"
+    assert results_json["loss"] == {
         "name": "abs_norm",
         "definition": "abs(pred - gt) / 6",
         "raw_multiplier": 6,
@@ -206,9 +206,9 @@ def test_schema(run: Callable[..., Outcome]) -> None:
 def test_threads_change_no_number_and_must_be_some(run: Callable[..., Outcome]) -> None:
     call = ("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 50, "--json")
     found = [json.loads(run(*call, "--threads", count).out) for count in (1, 3)]
-    assert {artifact.pop("kernel") for artifact in found} <= {"compiled", "numpy"}
-    for artifact in found:
-        del artifact["created_at"]
+    assert {results_json.pop("kernel") for results_json in found} <= {"compiled", "numpy"}
+    for results_json in found:
+        del results_json["created_at"]
     assert found[0] == found[1]
     refused = run(*call, "--threads", 0)
     assert refused.code == 2

@@ -148,7 +148,7 @@ def test_hostile_names_stay_text() -> None:
     run = Items.from_arrays([1] * 20, [1] * 20, confidence=[1.0] * 20)
     result = gate(run, "accuracy below 0.5", resamples=50)
     (check,) = result.checks
-    bad = replace(result, checks=(replace(check, verdict="fail", words=hostile),), cluster_noun=hostile)
+    bad = replace(result, checks=(replace(check, verdict="fail", sentence=hostile),), cluster_noun=hostile)
     case = ET.fromstring(gate_junit(bad)).find("testsuite/testcase")
     assert case is not None
     assert [child.tag for child in case] == ["failure"]

@@ -16,7 +16,7 @@ from abstain import cli
 from abstain.metrics import EvaluationResult, expected_calibration_error
 from abstain.metrics.registry import METRICS
 from abstain.readers import write_evaluation_file
-from abstain.report.artifact import metrics_schema
+from abstain.report.results_json import metrics_schema
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def test_the_table_by_stage(run: Run, files: tuple[Path, Path]) -> None:
     ):
         assert words in out
     assert SECRET not in out
-    artifact = json.loads(Path("m.json").read_text())
-    jsonschema.validate(artifact, metrics_schema())
-    part = artifact["metrics"]
+    results_json = json.loads(Path("m.json").read_text())
+    jsonschema.validate(results_json, metrics_schema())
+    part = results_json["metrics"]
     assert part["by"] == ["ckd_stage"]
     assert [group["values"]["ckd_stage"] for group in part["groups"]] == [1, 2, 3]
     assert part["overall"]["deferral_alignment"]["value"] is None
@@ -108,7 +108,7 @@ def test_the_table_by_stage(run: Run, files: tuple[Path, Path]) -> None:
     assert part["overall"]["accuracy"]["ci95"][0] < part["overall"]["accuracy"]["value"]
     assert part["gaps"]["accuracy"]["gap"]["ci95"]
     assert part["definitions"]["accuracy"]["definition"] == "docs/definitions/accuracy.md#accuracy"
-    assert artifact["confidence_variants"] == {}
+    assert results_json["confidence_variants"] == {}
     assert SECRET not in Path("m.json").read_text()
 
 
@@ -145,8 +145,8 @@ def test_metrics_beside_a_confidence_on_a_run(run: Run) -> None:
     assert (code, err) == (0, "")
     for words in ("AURC", "mean_absolute_error", "item=Sleep"):
         assert words in out
-    artifact = json.loads(Path("m.json").read_text())
-    assert set(artifact["confidence_variants"]) == {"llm"}
+    results_json = json.loads(Path("m.json").read_text())
+    assert set(results_json["confidence_variants"]) == {"llm"}
 
 
 def test_totals_of_an_instrument(run: Run, tmp_path: Path) -> None:

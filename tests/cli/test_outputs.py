@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # Every verb that writes: a call of it without its files, its inputs (as they are given) and its outputs.
 QUICK = ("--mode", "few_shot", "--bootstrap-resamples", "0")
-INTERVALS = ("--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.9", "--bootstrap-resamples", "0")
-SETS = ("--truth", "label", "--set", "set", "--claim", "0.9", "--bootstrap-resamples", "0")
+INTERVALS = ("--truth", "y", "--low", "lo", "--high", "hi", "--nominal", "0.9", "--bootstrap-resamples", "0")
+SETS = ("--truth", "label", "--set", "set", "--nominal", "0.9", "--bootstrap-resamples", "0")
 LEARN = ("--mode", "few_shot")
 TRAIN = (*LEARN, "--method", "logistic", "--features", "verbalized_confidence")
 RULES = {"--abstain-rule": "phrases:@phrases.txt", "--failed-rule": "phrases:@phrases.txt"}

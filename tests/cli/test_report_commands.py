@@ -143,7 +143,18 @@ def test_mistakes_are_said_and_nothing_is_written(
 def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Path) -> None:
     lines = ["y,lo,hi", *(f"{row / 40},{row / 40 - 0.1},{row / 40 + 0.2}" for row in range(40))]
     (tmp_path / "intervals.csv").write_text("\n".join(lines))
-    columns = ["--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.9", "--bootstrap-resamples", "20"]
+    columns = [
+        "--truth",
+        "y",
+        "--low",
+        "lo",
+        "--high",
+        "hi",
+        "--nominal",
+        "0.9",
+        "--bootstrap-resamples",
+        "20",
+    ]
     done = abstain("intervals", "intervals.csv", *columns, "-q", "-o", "intervals.html", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "intervals.html\n"), done.stderr
     assert "does coverage hold?" in (tmp_path / "intervals.html").read_text()

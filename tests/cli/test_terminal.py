@@ -61,7 +61,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 A, B, RUN = "a\x1b[31m\u202e.csv", "b.csv", "run\x1b[31m.json"
-COVERAGE = ("--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.9", *QUICK, "--by", f"s{EVIL}")
+COVERAGE = ("--truth", "y", "--low", "lo", "--high", "hi", "--nominal", "0.9", *QUICK, "--by", f"s{EVIL}")
 CALLS: dict[str, tuple[object, ...]] = {
     "evaluate": ("evaluate", A, *NAMED[:4], "--confidence", ROLES["confidence"], *NAMED[6:], *QUICK),
     "evaluate by": ("evaluate", A, *PREDICTED, "--by", f"s{EVIL}", "--metric", "accuracy", *QUICK),
@@ -186,8 +186,8 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
         ("evaluate", "h.csv"),
         ("evaluate", "h.csv", "--truth", "label"),
         ("check", "h.csv"),
-        ("intervals", "h.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.9"),
-        ("sets", "h.csv", "--truth", "y", "--set", "s", "--claim", "0.9"),
+        ("intervals", "h.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", "0.9"),
+        ("sets", "h.csv", "--truth", "y", "--set", "s", "--nominal", "0.9"),
         ("compare", "h.csv", "h.csv"),
     ):
         done: Any = CliRunner().invoke(app, list(call))

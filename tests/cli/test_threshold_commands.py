@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import abstain
 from abstain.cli import app
-from promised import drawn
+from guaranteed import drawn
 
 CLUSTERED = ("--cluster", "patient")
 
@@ -44,10 +44,11 @@ def test_the_command_says_what_python_says(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     items = abstain.read(tmp_path / "calibration.csv", cluster="patient")
     policy = abstain.choose_threshold(items, risk=0.12, sure=0.95)
-    assert policy.seen is not None
+    observed = policy.observed
+    assert observed is not None
     assert done.stdout.splitlines()[0] == (
         "To be 95% sure that at most 12% of answers are wrong, answer those with a confidence of at least "
-        f"{policy.shown:g}: {round(100 * policy.seen.coverage)}% of items, {policy.seen.answered:,} of 1,800."
+        f"{policy.shown_threshold:g}: {round(100 * observed.coverage)}% of items, {observed.answered:,} of 1,800."
     )
     assert "t test over patients: asymptotic" in done.stdout
     assert done.stdout.splitlines()[-1] == "policy: policy.json"
@@ -89,7 +90,7 @@ def test_check_split_and_gate() -> None:
     assert "(95% intervals over 300 patients)" in kept.stdout
     told = json.loads(call("threshold", "policy.json", "--check", "worse.csv", *CLUSTERED, "--json").stdout)
     assert told["verdict"] == "broken"
-    assert told["risk"]["low"] > told["promised"] == 0.12
+    assert told["risk"]["low"] > told["guaranteed"] == 0.12
     split = call("threshold", "calibration.csv", "--risk", "15%", *CLUSTERED, "--split")
     assert split.exit_code == 0
     assert "patients, which did not choose:\n" in split.stdout

@@ -14,7 +14,7 @@ from abstain import Items, compare, evaluate, read
 from abstain.calibrators import fit_verbalized, read_calibration, train
 from abstain.confidence import confidence_values
 from abstain.errors import ArgumentError, DataError
-from abstain.report.artifact import artifact, encode, metrics_schema
+from abstain.report.results_json import encode, metrics_schema, results_json
 from examples import EXAMPLES, differences, load
 
 LOGISTIC, ISOTONIC, VERBALIZED = (
@@ -40,7 +40,7 @@ def test_the_published_artifact_of_a_calibrated_evaluation(test_run: Items) -> N
     result = evaluate(
         test_run, confidence="calibrated", calibration=LOGISTIC, loss="abs", resamples=300, seed=42
     )
-    found = json.loads(encode(artifact(result, datetime(2026, 1, 3, tzinfo=UTC))))
+    found = json.loads(encode(results_json(result, datetime(2026, 1, 3, tzinfo=UTC))))
     assert differences(load("expected_single_calibrated.json"), found) == []
     assert found["calibrations"][0]["run_id"] == "seeded-102"
     jsonschema.validate(found, metrics_schema())
@@ -60,7 +60,7 @@ def test_calibrated_of_another_confidence(test_run: Items) -> None:
     result = evaluate(test_run, confidence="calibrated:token_msp", calibration=ISOTONIC, resamples=0)
     calibrator = read_calibration(ISOTONIC).calibrator
     expected = np.unique(
-        calibrator.predict(confidence_values(test_run.judged, "token_msp")[test_run.judged.answered])
+        calibrator.predict(confidence_values(test_run.evaluated, "token_msp")[test_run.evaluated.answered])
     )
     assert result["calibrated:token_msp"].curve.threshold == pytest.approx(expected[::-1])
     assert "calibrated_elsewhere" not in codes(result["calibrated:token_msp"])

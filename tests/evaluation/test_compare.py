@@ -37,7 +37,7 @@ def system(
     )
 
 
-def judged(systems: dict[str, Items], **options: Any) -> Any:
+def evaluated(systems: dict[str, Items], **options: Any) -> Any:
     return compare(systems, **{"metrics": "augrc", "loss": "zero_one", "resamples": 0, **options})
 
 
@@ -60,7 +60,7 @@ def test_two_systems_by_hand() -> None:
     sure = np.linspace(1, 0.5, 20)
     a = Items.from_arrays(truth, [1] * 10 + [0] * 10, item=item, confidence=sure)
     b = Items.from_arrays(truth, [1] * 20, item=item, confidence=sure)
-    found = judged({"A": a, "B": b})
+    found = evaluated({"A": a, "B": b})
     # The loss sum climbs from 0 at 10 items to 10 at 20: a triangle of 10 by 10, over 20 squared.
     assert found.systems["A"].estimate("augrc").value == pytest.approx(50 / 400)
     assert found.systems["B"].estimate("augrc").value == 0.0
@@ -68,7 +68,8 @@ def test_two_systems_by_hand() -> None:
     assert difference.estimate.value == pytest.approx(-0.125)
     low, high = difference.estimate.interval
     assert (
-        difference.words == f"AUGRC at coverage 1.00: B is better than A by 0.125 [{-high:.3f}, {-low:.3f}]"
+        difference.sentence
+        == f"AUGRC at coverage 1.00: B is better than A by 0.125 [{-high:.3f}, {-low:.3f}]"
     )
     assert difference.winner == "B"
     assert difference.p == difference.p_adjusted < 0.05
@@ -81,7 +82,7 @@ def test_two_sides_and_named_systems_are_one_comparison() -> None:
     options: dict[str, Any] = {"resamples": 300, "seed": 3, "intersection_only": True}
     two = compare(left, right, confidence="llm", **options)
     many: Any = compare({"l": left, "r": right}, metrics=["aurc", "augrc"], confidence="llm", **options)
-    assert many.matching.judged == 8 * many.matching.clusters == 424
+    assert many.matching.evaluated == 8 * many.matching.clusters == 424
     for metric in ("aurc", "augrc"):
         found = many.difference("l", "r", metric, matched=False)
         expected = two.difference("left", "right", metric, matched=False)
@@ -98,8 +99,8 @@ def test_two_sides_and_named_systems_are_one_comparison() -> None:
 
 def test_rows_are_matched_by_name_and_never_by_place() -> None:
     systems = {"a": system(1), "b": system(2, quality=2.0)}
-    straight = judged(systems)
-    mixed = judged({"a": shuffled(systems["a"], 5), "b": shuffled(systems["b"], 6)})
+    straight = evaluated(systems)
+    mixed = evaluated({"a": shuffled(systems["a"], 5), "b": shuffled(systems["b"], 6)})
     for one, other in zip(straight.differences, mixed.differences, strict=True):
         assert one.estimate == other.estimate
         assert one.p == other.p
@@ -111,23 +112,23 @@ def test_unnamed_rows_cannot_be_matched() -> None:
     with pytest.raises(
         DataError, match=r"rows are not matched by their places unless you say so.*--match rows"
     ):
-        judged({"a": rows, "b": rows})
+        evaluated({"a": rows, "b": rows})
     twice = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5], cluster=["p", "p"])
     with pytest.raises(DataError, match=r"a: cluster p, row 1 stands twice.*name them \(item=, --item\)"):
-        judged({"a": twice, "b": twice})
+        evaluated({"a": twice, "b": twice})
 
 
 def test_one_name_is_enough_where_it_tells_all_rows_apart() -> None:
     truth, answer, sure = [1, 0, 1], [1, 1, 1], [0.9, 0.5, 0.7]
     by_item = Items.from_arrays(truth, answer, confidence=sure, item=["x", "y", "z"])
-    found = judged({"a": by_item, "b": shuffled(by_item)})
+    found = evaluated({"a": by_item, "b": shuffled(by_item)})
     assert found.matching.by == ("item",)
     assert found.differences[0].estimate.value == 0.0
     by_cluster = Items.from_arrays(truth, answer, confidence=sure, cluster=["x", "y", "z"])
-    assert judged({"a": by_cluster, "b": shuffled(by_cluster)}).matching.by == ("cluster",)
+    assert evaluated({"a": by_cluster, "b": shuffled(by_cluster)}).matching.by == ("cluster",)
     # Where one side names clusters and the other does not, the named ones say what belongs together.
     grouped = Items.from_arrays(truth, answer, confidence=sure, item=["x", "y", "z"], cluster=["p", "p", "q"])
-    assert judged({"a": by_item, "b": grouped}).matching.clusters == 2
+    assert evaluated({"a": by_item, "b": grouped}).matching.clusters == 2
 
 
 def test_missing_items_are_an_error_unless_the_intersection_is_asked_for() -> None:
@@ -136,9 +137,9 @@ def test_missing_items_are_an_error_unless_the_intersection_is_asked_for() -> No
     with pytest.raises(
         DataError, match=r"of 120 items b lacks 3 \(b the first one: cluster 0, item 0\), 117 are in all"
     ):
-        judged({"a": whole, "b": part})
-    found = judged({"a": whole, "b": part}, intersection_only=True)
-    assert (found.matching.total, found.matching.shared, found.matching.judged) == (120, 117, 117)
+        evaluated({"a": whole, "b": part})
+    found = evaluated({"a": whole, "b": part}, intersection_only=True)
+    assert (found.matching.total, found.matching.shared, found.matching.evaluated) == (120, 117, 117)
     assert dict(found.matching.missing) == {"a": 0, "b": 3}
     assert any(warning.code == "missing_items" for warning in found.warnings)
 
@@ -151,8 +152,8 @@ def test_failed_items_are_left_out_of_all_systems_and_counted() -> None:
         items.truth, items.prediction, failed=failed, cluster=items.cluster, item=items.item,
         confidence=items.signals["confidence"].values,
     )  # fmt: skip
-    found = judged({"a": items, "b": broken})
-    assert (found.matching.shared, found.matching.judged) == (120, 115)
+    found = evaluated({"a": items, "b": broken})
+    assert (found.matching.shared, found.matching.evaluated) == (120, 115)
     assert dict(found.matching.left_out) == {"a": 0, "b": 5}
     assert found.systems["a"].population.items == 115
     assert any("5 of 120 shared items are left out" in str(warning) for warning in found.warnings)
@@ -161,41 +162,41 @@ def test_failed_items_are_left_out_of_all_systems_and_counted() -> None:
 def test_bad_calls() -> None:
     a, b = system(1), system(2)
     with pytest.raises(ArgumentError, match="at least two systems, got 1"):
-        judged({"a": a})
+        evaluated({"a": a})
     with pytest.raises(ArgumentError, match="a system must be Items, a data frame, a path, .* got a list"):
-        judged([a, b])  # type: ignore[arg-type]
+        evaluated([a, b])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="two systems are called 'left'"):
         compare(a, {"left": b, "right": a}, b)
     with pytest.raises(ArgumentError, match=r"unknown metric 'augcr' \(did you mean 'augrc'\?\)"):
-        judged({"a": a, "b": b}, metrics="augcr")
+        evaluated({"a": a, "b": b}, metrics="augcr")
     with pytest.raises(ArgumentError, match="no metric was asked for"):
-        judged({"a": a, "b": b}, metrics=[])
+        evaluated({"a": a, "b": b}, metrics=[])
     with pytest.raises(ArgumentError, match="unknown reference 'c'; known: a, b"):
-        judged({"a": a, "b": b}, reference="c")
+        evaluated({"a": a, "b": b}, reference="c")
     with pytest.raises(ArgumentError, match="margin must be greater than 0, got -1"):
-        judged({"a": a, "b": b}, margin=-1)
+        evaluated({"a": a, "b": b}, margin=-1)
     run = read(EXAMPLES / "run_b.json", mode="few_shot")
     with pytest.raises(ArgumentError, match="a: one confidence ranks a system, got llm, total_evidence"):
-        judged({"a": run, "b": run}, confidence={"a": "llm,total_evidence"})
+        evaluated({"a": run, "b": run}, confidence={"a": "llm,total_evidence"})
     with pytest.raises(ArgumentError, match="unknown system 'z'; known: a, b"):
-        judged({"a": a, "b": b}, confidence={"z": "confidence"})
+        evaluated({"a": a, "b": b}, confidence={"z": "confidence"})
     with pytest.raises(ArgumentError, match="an array cannot fit the rows of all"):
-        judged({"a": a, "b": b}, loss=np.zeros(120))
+        evaluated({"a": a, "b": b}, loss=np.zeros(120))
     with pytest.raises(ArgumentError, match=r"level must fulfil 0 < level < 1, got 95; did you mean 0.95"):
-        judged({"a": a, "b": b}, level=95)
+        evaluated({"a": a, "b": b}, level=95)
     with pytest.raises(DataError, match="a: cluster 0, item 0 stands twice"):
-        judged({"a": a.take(np.r_[0, 0, 1:120]), "b": b})
+        evaluated({"a": a.take(np.r_[0, 0, 1:120]), "b": b})
     text = Items.from_arrays([1], [1], cluster=["0"], item=["0"], confidence=[1.0])
     with pytest.raises(DataError, match="the clusters are numbers in .* and text in"):
-        judged({"a": a, "b": text})
+        evaluated({"a": a, "b": text})
     with pytest.raises(ArgumentError, match=r"different positive labels; name one for all \(positive=\)"):
-        judged({"a": a.with_positive(1), "b": b.with_positive(0)})
+        evaluated({"a": a.with_positive(1), "b": b.with_positive(0)})
     elsewhere = replace(b, cluster=b.cluster + 1000)
     with pytest.raises(DataError, match="no item in common"):
-        judged({"a": a, "b": elsewhere}, intersection_only=True)
+        evaluated({"a": a, "b": elsewhere}, intersection_only=True)
     empty = Items.from_arrays([None], [None], failed=[1], cluster=[0], item=[0])
     with pytest.raises(DataError, match="b: there is no item to judge"):
-        judged({"a": a, "b": empty})
+        evaluated({"a": a, "b": empty})
 
 
 def test_items_that_have_not_the_same_truth_are_refused_and_counted() -> None:
@@ -206,38 +207,38 @@ def test_items_that_have_not_the_same_truth_are_refused_and_counted() -> None:
     with pytest.raises(
         DataError, match="disagree about the truth of 1 of 120 shared items.*--truth-may-differ"
     ):
-        judged(pair)
-    found = judged(pair, truth_may_differ=True)
+        evaluated(pair)
+    found = evaluated(pair, truth_may_differ=True)
     assert found.matching.different_truths == 1
     assert [str(warning) for warning in found.warnings] == [
         "1 of 120 items have not the same truth in all systems: are they the same items?"
     ]
-    assert not judged({"a": a, "b": system(2)}).warnings
+    assert not evaluated({"a": a, "b": system(2)}).warnings
     # One and the same label, written as a number here and as text there, is one truth.
     words = replace(a, truth=np.array([f"{value:.0f}" for value in a.truth], dtype=object))
-    assert judged({"a": a, "b": words}).matching.different_truths == 0
+    assert evaluated({"a": a, "b": words}).matching.different_truths == 0
 
 
 def test_rows_are_matched_by_their_order_where_that_is_said() -> None:
     truth = [1, 0, 1, 0]
     a = Items.from_arrays(truth, [1, 1, 1, 1], confidence=[0.9, 0.5, 0.7, 0.4])
     b = Items.from_arrays(truth, truth, confidence=[0.9, 0.5, 0.7, 0.4])
-    found = judged({"a": a, "b": b}, match="rows", metrics="accuracy")
+    found = evaluated({"a": a, "b": b}, match="rows", metrics="accuracy")
     assert found.matching.by == ("rows",)
     assert found.difference("a", "b").estimate.value == 0.5
     with pytest.raises(DataError, match="equally many: a 4, b 3"):
-        judged({"a": a, "b": b.take(np.arange(3))}, match="rows")
+        evaluated({"a": a, "b": b.take(np.arange(3))}, match="rows")
     with pytest.raises(DataError, match="disagree about the truth of 4 of 4"):
-        judged({"a": a, "b": replace(b, truth=1 - b.truth)}, match="rows")
+        evaluated({"a": a, "b": replace(b, truth=1 - b.truth)}, match="rows")
     with pytest.raises(ArgumentError, match="unknown match 'row'"):
-        judged({"a": a, "b": b}, match="row")
+        evaluated({"a": a, "b": b}, match="row")
 
 
 def test_many_systems_every_pair_one_family() -> None:
     systems = {
         name: system(seed, quality=q) for name, seed, q in (("a", 1, 0.0), ("b", 2, 0.2), ("c", 3, 3.0))
     }
-    found = judged(systems)
+    found = evaluated(systems)
     assert [(each.left, each.right) for each in found.differences] == [("a", "b"), ("a", "c"), ("b", "c")]
     raw = sorted(each.p for each in found.differences)
     adjusted = sorted(each.p_adjusted for each in found.differences)
@@ -245,15 +246,15 @@ def test_many_systems_every_pair_one_family() -> None:
     assert found.difference("c", "a").winner == "c"
     assert rank(found, "c", "augrc") == Rank(1, 1)
     assert [rank(found, name, "augrc") for name in "ab"] == [Rank(2, 3), Rank(2, 3)]
-    against = judged(systems, reference="b")
+    against = evaluated(systems, reference="b")
     assert [(each.left, each.right) for each in against.differences] == [("b", "a"), ("b", "c")]
 
 
 def test_every_metric_is_a_family_of_its_own_and_named_in_words() -> None:
-    found = judged({"a": system(1), "b": system(2, quality=3.0)}, metrics="augrc,accuracy,cmax")
+    found = evaluated({"a": system(1), "b": system(2, quality=3.0)}, metrics="augrc,accuracy,cmax")
     assert [each.metric for each in found.differences] == ["accuracy", "cmax", "augrc"]
-    assert found.words[0].startswith("Accuracy: b is better than a by ")
-    assert found.words[2].startswith("AUGRC at coverage 1.00: b is better than a by ")
+    assert found.sentences[0].startswith("Accuracy: b is better than a by ")
+    assert found.sentences[2].startswith("AUGRC at coverage 1.00: b is better than a by ")
     assert found.difference("a", "b", "accuracy").winner == "b"
     # Two systems are a family of one, whatever else is asked beside: the p-value is its own.
     assert all(each.p == each.p_adjusted and each.family == 1 for each in found.differences if each.verdict)
@@ -267,14 +268,16 @@ def test_every_metric_is_a_family_of_its_own_and_named_in_words() -> None:
 def test_different_coverage_is_compared_at_matched_coverage_too() -> None:
     """The shy system has the smaller AUGRC for answering less; where both answer as much, it is the worse one."""
     shy, bold = system(1, quality=-0.5, declines=0.6), system(2, quality=1.5)
-    found = judged({"shy": shy, "bold": bold})
+    found = evaluated({"shy": shy, "bold": bold})
     whole, matched = found.differences
     assert (whole.matched, matched.matched) == (False, True)
     assert matched.coverage == pytest.approx(shy.counts.coverage)
-    assert matched.words.startswith(f"AUGRC at coverage {matched.coverage:.2f}: bold is better than shy by ")
+    assert matched.sentence.startswith(
+        f"AUGRC at coverage {matched.coverage:.2f}: bold is better than shy by "
+    )
     assert whole.verdict is None
     assert whole.no_verdict == f"not comparable: coverages {shy.counts.coverage:.2f} and 1.00"
-    assert whole.in_words == "not comparable"
+    assert whole.conclusion == "not comparable"
     assert whole.estimate.interval is not None
     assert found.difference("shy", "bold") is matched
     assert found.headline.winner == "bold"
@@ -283,19 +286,19 @@ def test_different_coverage_is_compared_at_matched_coverage_too() -> None:
     assert matched.left_value > matched.right_value
     assert any(warning.code == "coverage_differs" for warning in found.warnings)
     # A metric without a form at matched coverage is accompanied by the selective risk there.
-    accuracy = judged({"shy": shy, "bold": bold}, metrics="accuracy")
+    accuracy = evaluated({"shy": shy, "bold": bold}, metrics="accuracy")
     assert [(each.metric, each.matched) for each in accuracy.differences] == [
         ("accuracy", False),
         ("risk", True),
     ]
-    assert not any(each.matched for each in judged({"a": bold, "b": system(3)}).differences)
+    assert not any(each.matched for each in evaluated({"a": bold, "b": system(3)}).differences)
 
 
 def test_both_intervals_at_matched_coverage_lie_on_the_side_of_the_difference() -> None:
     """Right - left: the right system errs less by far, so that every interval of the difference is below 0."""
     shy, bold = system(1, quality=-1.0, declines=0.5), system(2, quality=3.0)
     for metric in ("augrc", "accuracy"):
-        matched = judged({"shy": shy, "bold": bold}, metrics=metric, resamples=500).differences[-1]
+        matched = evaluated({"shy": shy, "bold": bold}, metrics=metric, resamples=500).differences[-1]
         assert matched.matched
         assert matched.verdict == "right"
         low, high = matched.estimate.percentile
@@ -307,7 +310,7 @@ def test_without_a_confidence_the_answers_that_are_left_are_taken_at_random() ->
     """Half of the answers, all tied: the selective accuracy stays, the proportion of wrong answers halves."""
     shy, bold = system(1, declines=0.5), system(2)
     bare = {name: replace(items, signals={}) for name, items in (("shy", shy), ("bold", bold))}
-    found = judged(bare, metrics="accuracy,selective_accuracy,wrong_rate")
+    found = evaluated(bare, metrics="accuracy,selective_accuracy,wrong_rate")
     accuracy = found.difference("shy", "bold", "selective_accuracy")
     assert accuracy.matched
     assert accuracy.coverage == pytest.approx(shy.counts.coverage)
@@ -321,7 +324,7 @@ def test_without_a_confidence_the_answers_that_are_left_are_taken_at_random() ->
 
 def test_any_name_will_do() -> None:
     systems = {"matched": system(1, declines=0.5), "": system(2), "coverage": system(3, declines=0.2)}
-    found = judged(systems, resamples=50)
+    found = evaluated(systems, resamples=50)
     assert len(found.differences) == 6
     assert found.difference("matched", "coverage", matched=True).coverage < 1.0
 
@@ -330,21 +333,23 @@ def test_nothing_answered_never_wins() -> None:
     silent = system(1, declines=1.1)
     assert silent.counts.answered == 0
     for metrics in ("augrc", "aurc", "accuracy", "selective_accuracy", "effective_reliability"):
-        found = judged({"silent": silent, "b": system(2, quality=-2.0), "c": system(3)}, metrics=metrics)
+        found = evaluated({"silent": silent, "b": system(2, quality=-2.0), "c": system(3)}, metrics=metrics)
         assert rank(found, "silent", metrics) is None
         assert rank(found, "c", metrics).best == 1
         for each in found.differences:
             assert each.winner != "silent"
             if "silent" in (each.left, each.right):
                 assert math.isnan(each.p)
-                assert "silent answered nothing, and a system that answers nothing must not win" in each.words
+                assert (
+                    "silent answered nothing, and a system that answers nothing must not win" in each.sentence
+                )
         assert any(warning.code == "nothing_answered" for warning in found.warnings)
 
 
 def test_verdicts_need_no_resamples_and_do_not_depend_on_them() -> None:
     systems = {"a": system(1), "b": system(2, quality=4.0)}
-    without, few = judged(systems), judged(systems, resamples=50)
-    assert without.words == few.words
+    without, few = evaluated(systems), evaluated(systems, resamples=50)
+    assert without.sentences == few.sentences
     assert without.difference("a", "b").verdict == "right"
     assert without.difference("a", "b").estimate.percentile is None
     assert few.difference("a", "b").estimate.percentile is not None
@@ -352,32 +357,32 @@ def test_verdicts_need_no_resamples_and_do_not_depend_on_them() -> None:
 
 @pytest.mark.parametrize(("quality", "verdict"), [(4.0, "right"), (-4.0, "left"), (1.0, "inconclusive")])
 def test_the_verdict_and_the_interval_are_one_decision(quality: float, verdict: str) -> None:
-    found = judged({"a": system(1), "b": system(2, quality=quality)}, metrics="augrc,accuracy")
+    found = evaluated({"a": system(1), "b": system(2, quality=quality)}, metrics="augrc,accuracy")
     for each in found.differences:
         low, high = each.estimate.interval
         assert each.verdict == verdict
         assert (each.verdict == "inconclusive") == (low <= 0.0 <= high)
         told = {"right": "b is better", "left": "a is better", "inconclusive": "inconclusive"}
-        assert each.in_words == told[verdict]
+        assert each.conclusion == told[verdict]
 
 
 def test_many_pairs_are_decided_where_the_data_are_clear() -> None:
     """Twelve systems, 66 pairs: 5% right against 93% right cannot be a matter of resamples."""
     systems = {f"s{place:02}": system(place, quality=-3 + place * 0.5, clusters=60) for place in range(12)}
-    found = judged(systems, metrics="augrc,accuracy,aurc,cmax")
+    found = evaluated(systems, metrics="augrc,accuracy,aurc,cmax")
     for metric in ("augrc", "accuracy", "aurc"):
         extreme = found.difference("s00", "s11", metric)
         assert (extreme.winner, extreme.family) == ("s11", 66)
         assert extreme.p_adjusted < 1e-6
     assert sum(each.winner is not None for each in found.differences) > 100
     for each in found.differences:
-        if "more clusters would decide" in each.words:
+        if "more clusters would decide" in each.sentence:
             assert each.clusters_needed > 60
 
 
 def test_intervals_that_hold_together_are_wider() -> None:
     systems = {name: system(seed) for name, seed in (("a", 1), ("b", 2), ("c", 3))}
-    alone, together = judged(systems), judged(systems, simultaneous=True)
+    alone, together = evaluated(systems), evaluated(systems, simultaneous=True)
     for one, other in zip(alone.differences, together.differences, strict=True):
         assert other.estimate.low < one.estimate.low < one.estimate.high < other.estimate.high
         assert "simultaneous for 3 pairs" in other.estimate.method
@@ -385,14 +390,14 @@ def test_intervals_that_hold_together_are_wider() -> None:
 
 
 def test_one_cluster_is_no_verdict() -> None:
-    found = judged({"a": system(1, clusters=1), "b": system(2, quality=4.0, clusters=1)})
+    found = evaluated({"a": system(1, clusters=1), "b": system(2, quality=4.0, clusters=1)})
     reason = "one cluster alone says nothing about others"
-    assert found.words == (f"AUGRC at coverage 1.00: cannot compare a and b: {reason}",)
+    assert found.sentences == (f"AUGRC at coverage 1.00: cannot compare a and b: {reason}",)
 
 
 def test_undefined_metrics_say_why() -> None:
-    found = judged({"a": system(1), "b": system(2)}, metrics="deferral_alignment")
-    assert "deferral_alignment is undefined for a: " in found.words[0]
+    found = evaluated({"a": system(1), "b": system(2)}, metrics="deferral_alignment")
+    assert "deferral_alignment is undefined for a: " in found.sentences[0]
     assert rank(found, "a", "deferral_alignment") is None
 
 
@@ -421,20 +426,27 @@ def difference(**changes: Any) -> Difference:
 def test_power_in_words() -> None:
     # 60 * (2.801585 * 0.004 / 0.003)^2 = 837.2, so 778 more, which two figures round up to 780.
     cannot = "AUGRC of answered items: inconclusive, C - A = 0.0030 [-0.0050, 0.0110]"
-    assert difference(clusters_needed=838.0).words == f"{cannot}; about 780 more participants would decide it"
-    assert difference(clusters_needed=300.0).words == f"{cannot}; about 240 more participants would decide it"
-    assert difference(clusters_needed=67.0).words == f"{cannot}; about 7 more participants would decide it"
-    assert difference(clusters_needed=math.inf).words == f"{cannot}; they do not differ here"
     assert (
-        difference(clusters_needed=6001.0).words
+        difference(clusters_needed=838.0).sentence == f"{cannot}; about 780 more participants would decide it"
+    )
+    assert (
+        difference(clusters_needed=300.0).sentence == f"{cannot}; about 240 more participants would decide it"
+    )
+    assert difference(clusters_needed=67.0).sentence == f"{cannot}; about 7 more participants would decide it"
+    assert difference(clusters_needed=math.inf).sentence == f"{cannot}; they do not differ here"
+    assert (
+        difference(clusters_needed=6001.0).sentence
         == f"{cannot}; more than 100 times as many participants would decide it"
     )
     assert (
-        difference(clusters_needed=6000.0).words == f"{cannot}; about 6,000 more participants would decide it"
+        difference(clusters_needed=6000.0).sentence
+        == f"{cannot}; about 6,000 more participants would decide it"
     )
-    assert difference(clusters_needed=1260.0).words.endswith("about 1,200 more participants would decide it")
+    assert difference(clusters_needed=1260.0).sentence.endswith(
+        "about 1,200 more participants would decide it"
+    )
     # More data would tell only where there are fewer than that.
-    assert difference(clusters_needed=60.0).words == difference(clusters_needed=50.0).words == cannot
+    assert difference(clusters_needed=60.0).sentence == difference(clusters_needed=50.0).sentence == cannot
 
 
 def test_margins_in_words() -> None:
@@ -449,11 +461,11 @@ def test_margins_in_words() -> None:
 def test_margins_by_hand() -> None:
     """The interval 0.003 +- 2.001 * 0.004 reaches from -0.005 to 0.011: within 0.012, and A at most 0.006 worse."""
     systems = {"a": system(1), "b": system(4)}
-    (each,) = judged(systems, margin=0.5).differences
+    (each,) = evaluated(systems, margin=0.5).differences
     low, high = each.estimate.interval
     assert each.margin.equivalent
     margin = (abs(low) + abs(high)) / 2
-    (each,) = judged(systems, margin=margin).differences
+    (each,) = evaluated(systems, margin=margin).differences
     # Lower is better: the right side is worse where the difference is large.
     assert each.margin.right_not_worse == (high < margin)
     assert each.margin.left_not_worse == (low > -margin)
@@ -464,23 +476,23 @@ def test_verdicts_in_words() -> None:
     told = {"p": 0.001, "p_adjusted": 0.003}
     change = Estimate(-0.012, -0.020, -0.004, se=0.004, clusters=60)
     better = difference(estimate=change, right="B", **told)
-    assert better.words == "AUGRC of answered items: B is better than A by 0.0120 [0.0040, 0.0200]"
-    assert (better.verdict, better.in_words, better.winner) == ("right", "B is better", "B")
+    assert better.sentence == "AUGRC of answered items: B is better than A by 0.0120 [0.0040, 0.0200]"
+    assert (better.verdict, better.conclusion, better.winner) == ("right", "B is better", "B")
     higher = replace(better, direction="higher")
     assert higher.finding == "A is better than B by 0.0120 [0.0040, 0.0200]"
-    assert (higher.verdict, higher.in_words, higher.winner) == ("left", "A is better", "A")
+    assert (higher.verdict, higher.conclusion, higher.winner) == ("left", "A is better", "A")
     neither = replace(better, direction="neither", comparison="undirected")
-    assert neither.words == "AUGRC: A is higher than B by 0.0120 [0.0040, 0.0200]"
-    assert (neither.verdict, neither.winner, neither.in_words) == (None, None, "no winner")
+    assert neither.sentence == "AUGRC: A is higher than B by 0.0120 [0.0040, 0.0200]"
+    assert (neither.verdict, neither.winner, neither.conclusion) == (None, None, "no winner")
     at = replace(better, comparison="matched", matched=True, coverage=0.625)
-    assert at.words == "AUGRC at coverage 0.62: B is better than A by 0.0120 [0.0040, 0.0200]"
+    assert at.sentence == "AUGRC at coverage 0.62: B is better than A by 0.0120 [0.0040, 0.0200]"
     whole = replace(better, comparison="matched", left_coverage=1.0, right_coverage=0.14)
-    assert whole.words == (
+    assert whole.sentence == (
         "AUGRC up to coverages 1.00 and 0.14: not comparable, B - A = -0.0120 [-0.0200, -0.0040]"
     )
     assert (whole.verdict, whole.winner) == (None, None)
     answered = replace(better, metric="expected_calibration_error", left_coverage=1.0, right_coverage=0.9999)
-    assert answered.words.startswith("ECE of answered items (coverages 1.0000 and 0.9999): B is better")
+    assert answered.sentence.startswith("ECE of answered items (coverages 1.0000 and 0.9999): B is better")
     grouped = replace(better, metric="accuracy", comparison="penalized", group="site=A")
     assert grouped.subject() == "Accuracy in site=A"
     # Told alone, but not among the others.
@@ -489,18 +501,18 @@ def test_verdicts_in_words() -> None:
 
 def test_power_is_of_the_observed_difference_or_of_the_margin() -> None:
     systems = {"a": system(1), "b": system(4)}
-    (each,) = judged(systems).differences
+    (each,) = evaluated(systems).differences
     assert each.winner is None
     reach = 1.959964 + 0.841621  # the t distribution adds a little
     expected = CLUSTERS * (reach * each.estimate.se / each.estimate.value) ** 2
     assert each.clusters_needed == pytest.approx(expected, abs=4)
-    (asked,) = judged(systems, margin=0.01).differences
+    (asked,) = evaluated(systems, margin=0.01).differences
     assert asked.clusters_needed == pytest.approx(CLUSTERS * (reach * each.estimate.se / 0.01) ** 2, abs=4)
 
 
 def test_among_many_pairs_more_clusters_are_needed() -> None:
     """Of three pairs each is held against a third of alpha, which is sure to do."""
-    found = judged({"a": system(1), "b": system(4), "c": system(6)})
+    found = evaluated({"a": system(1), "b": system(4), "c": system(6)})
     told = [each for each in found.differences if each.winner is None]
     assert told
     for each in told:
@@ -513,7 +525,7 @@ def test_among_many_pairs_more_clusters_are_needed() -> None:
 def test_confidences_may_differ_by_system() -> None:
     a = system(1)
     renamed = replace(a, signals={"margin": a.signals["confidence"]})
-    found = judged({"a": a, "b": renamed}, confidence={"b": "margin"})
+    found = evaluated({"a": a, "b": renamed}, confidence={"b": "margin"})
     assert [dict(side.confidences) for side in found.systems.values()] == [
         {"own": "confidence"},
         {"own": "margin"},
@@ -523,7 +535,7 @@ def test_confidences_may_differ_by_system() -> None:
 
 def test_same_seed_same_numbers() -> None:
     systems = {"a": system(1), "b": system(2)}
-    found = [judged(systems, seed=seed, resamples=50).differences[0].estimate for seed in (1, 1, 2)]
+    found = [evaluated(systems, seed=seed, resamples=50).differences[0].estimate for seed in (1, 1, 2)]
     assert found[0].percentile == found[1].percentile != found[2].percentile
     assert found[0].interval == found[2].interval
 
@@ -536,7 +548,7 @@ def test_false_alarms_with_forty_clusters_are_at_most_nominal(metric: str) -> No
     alarms = 0
     for run in range(runs):
         pair = {"a": system(2 * run, clusters=40, size=3), "b": system(2 * run + 1, clusters=40, size=3)}
-        found = judged(pair, metrics=metric, seed=run)
+        found = evaluated(pair, metrics=metric, seed=run)
         alarms += found.differences[0].winner is not None
     # The rate itself, and twice the error that so many runs leave.
     assert alarms / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
@@ -549,13 +561,13 @@ def test_false_alarms_of_a_whole_table_are_at_most_nominal() -> None:
     alarms = 0
     for run in range(runs):
         systems = {name: system(4 * run + place, clusters=40, size=3) for place, name in enumerate("abcd")}
-        found = judged(systems, seed=run)
+        found = evaluated(systems, seed=run)
         alarms += any(each.winner is not None for each in found.differences)
     assert alarms / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
 
 
 def test_every_pair_is_there_once() -> None:
     systems = {str(seed): system(seed) for seed in range(4)}
-    found = judged(systems, resamples=50)
+    found = evaluated(systems, resamples=50)
     pairs = {(each.left, each.right) for each in found.differences}
     assert pairs == set(itertools.combinations("0123", 2))

@@ -87,14 +87,14 @@ def test_every_interval_metric_is_resampled_as_if_rows_were_copied(name: str) ->
     result = evaluate_intervals(
         case["truth"],
         case["bounds"],
-        claim=0.8,
+        nominal=0.8,
         cluster=case["cluster"],
         sample_weight=case["weight"],
         interval="percentile",
         resamples=25,
         seed=7,
     )
-    estimate = result.claims[0][name]
+    estimate = result.by_nominal[0][name]
     expected = _copied_rows(case, INTERVAL_METRICS[name], ("truth", "bounds"))
     assert (estimate.low, estimate.high) == pytest.approx(
         tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
@@ -111,14 +111,14 @@ def test_every_set_metric_is_resampled_as_if_rows_were_copied(name: str) -> None
     result = evaluate_sets(
         case["labels"],
         case["members"],
-        claim=0.8,
+        nominal=0.8,
         cluster=case["cluster"],
         sample_weight=case["weight"],
         interval="percentile",
         resamples=25,
         seed=7,
     )
-    estimate = result.claims[0][name]
+    estimate = result.by_nominal[0][name]
     expected = _copied_rows(case, SET_METRICS[name], ("labels", "members"))
     assert (estimate.low, estimate.high) == pytest.approx(
         tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
@@ -131,12 +131,12 @@ def test_every_set_metric_is_resampled_as_if_rows_were_copied(name: str) -> None
 def test_several_levels_groups_and_the_score_over_all_levels() -> None:
     case = _case()
     result = evaluate_intervals(
-        case["truth"], case["bounds"], claim=[0.5, 0.8], groups={"site": case["site"]}, resamples=20
+        case["truth"], case["bounds"], nominal=[0.5, 0.8], groups={"site": case["site"]}, resamples=20
     )
-    assert [each.claim for each in result.claims] == [0.5, 0.8]
+    assert [each.nominal for each in result.by_nominal] == [0.5, 0.8]
     expected = intervals.weighted_interval_score(case["truth"], case["bounds"], level=[0.5, 0.8])
     assert result.metrics["weighted_interval_score"].value == pytest.approx(expected)
-    for place, level in enumerate(result.claims):
+    for place, level in enumerate(result.by_nominal):
         by_site = intervals.interval_coverage_by_group(
             case["truth"], case["bounds"][:, :, place], case["site"]
         )
@@ -145,7 +145,7 @@ def test_several_levels_groups_and_the_score_over_all_levels() -> None:
         assert [part.count for part in level.groups["site"]] == by_site.counts.tolist()
         assert level["worst_coverage[site]"].value == by_site.score
         gap = intervals.interval_coverage_gap(
-            case["truth"], case["bounds"][:, :, place], case["site"], level=level.claim
+            case["truth"], case["bounds"][:, :, place], case["site"], level=level.nominal
         )
         assert level["coverage_gap[site]"].value == pytest.approx(gap)
         assert [part.count for part in level.strata] == [20, 20, 20]
@@ -157,10 +157,10 @@ def test_several_levels_groups_and_the_score_over_all_levels() -> None:
 def test_without_an_interval_the_values_stay() -> None:
     case = _case()
     with_draws = evaluate_intervals(
-        case["truth"], case["bounds"], claim=[0.5, 0.8], interval="percentile", resamples=5
+        case["truth"], case["bounds"], nominal=[0.5, 0.8], interval="percentile", resamples=5
     )
-    without = evaluate_intervals(case["truth"], case["bounds"], claim=[0.5, 0.8], interval="none")
-    for left, right in zip(with_draws.claims, without.claims, strict=True):
+    without = evaluate_intervals(case["truth"], case["bounds"], nominal=[0.5, 0.8], interval="none")
+    for left, right in zip(with_draws.by_nominal, without.by_nominal, strict=True):
         assert {name: estimate.value for name, estimate in left.items()} == pytest.approx(
             {name: estimate.value for name, estimate in right.items()}, abs=1e-12
         )
@@ -172,9 +172,9 @@ def test_infinite_intervals_have_infinite_means_with_intervals_and_a_warning() -
     bounds = np.array([[0.0, 1.0]] * 40)
     bounds[:2, 1] = math.inf
     result = evaluate_intervals(
-        np.linspace(0, 1, 40), bounds, claim=0.8, interval="percentile", resamples=200
+        np.linspace(0, 1, 40), bounds, nominal=0.8, interval="percentile", resamples=200
     )
-    width = result.claims[0]["mean_width"]
+    width = result.by_nominal[0]["mean_width"]
     assert width.value == math.inf
     assert width.reason == "at least one interval is infinite"
     assert (width.low, width.high) == (1.0, math.inf)  # one resample in eight holds neither of the two
@@ -189,8 +189,8 @@ def test_intervals_of_one_width_say_nothing_about_conditional_coverage() -> None
     truth, half = np.r_[np.zeros(70), np.full(30, 9.0)], np.tile([1.0, 2.0], 50)
     bounds = np.stack([np.tile([-1.0, 1.0], (100, 1)), np.column_stack([-half, half])], axis=2)
     feature = {"constant": np.ones(100)}
-    result = evaluate_intervals(truth, bounds, claim=[0.7, 0.8], features=feature)
-    constant, varying = result.claims
+    result = evaluate_intervals(truth, bounds, nominal=[0.7, 0.8], features=feature)
+    constant, varying = result.by_nominal
     sentence = "one width: no information about conditional coverage"
     assert math.isnan(constant["hsic"].value)
     assert (constant["hsic"].interval, constant["hsic"].reason) == (None, sentence)
@@ -205,14 +205,14 @@ def test_intervals_of_one_width_say_nothing_about_conditional_coverage() -> None
 
 
 def test_what_is_undefined_says_why() -> None:
-    result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], claim=0.9, bins=3, resamples=0)
-    level = result.claims[0]
+    result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], nominal=0.9, bins=3, resamples=0)
+    level = result.by_nominal[0]
     assert level["coverage_width_criterion"].reason == "all truths are alike, and it divides by their range"
     assert level.strata[2].coverage.reason == "no row falls here"
     assert level.strata[2].verdict is None
-    alone = evaluate_intervals([1], [[0, 2]], claim=0.9, resamples=10)
-    assert alone.claims[0]["hsic"].reason == "it needs at least two rows"
-    assert alone.claims[0].verdict.verdict == "inconclusive"
+    alone = evaluate_intervals([1], [[0, 2]], nominal=0.9, resamples=10)
+    assert alone.by_nominal[0]["hsic"].reason == "it needs at least two rows"
+    assert alone.by_nominal[0].verdict.verdict == "inconclusive"
     assert alone.warnings[0].code == "few_clusters"
 
 
@@ -223,7 +223,7 @@ def test_the_worst_part_has_an_interval_from_the_parts() -> None:
         np.r_[np.ones(38), np.zeros(2), np.ones(30), np.zeros(10)] == 1.0,
     )
     bounds = np.where(covered[:, None], [-1.0, 1.0], [2.0, 3.0])
-    result = evaluate_intervals(np.zeros(80), bounds, claim=0.9, groups={"site": site}).claims[0]
+    result = evaluate_intervals(np.zeros(80), bounds, nominal=0.9, groups={"site": site}).by_nominal[0]
     parts = [part.coverage for part in result.groups["site"]]
     worst = result["worst_coverage[site]"]
     assert worst.value == 0.75
@@ -238,14 +238,14 @@ def test_the_worst_part_has_an_interval_from_the_parts() -> None:
 
 def test_a_part_of_one_cluster_could_be_the_worst() -> None:
     site = ["a"] * 19 + ["b"]
-    found = evaluate_intervals(np.zeros(20), [[-1, 1]] * 20, claim=0.9, groups={"site": site}).claims[0]
+    found = evaluate_intervals(np.zeros(20), [[-1, 1]] * 20, nominal=0.9, groups={"site": site}).by_nominal[0]
     assert found.groups["site"][1].coverage.interval is None
     assert (found["worst_coverage[site]"].low, found["worst_coverage[site]"].high) == (0.0, 1.0)
 
 
 def test_a_quantile_of_widths_that_are_all_alike_may_lie_beyond_them() -> None:
     few, many = (
-        evaluate_intervals(np.zeros(rows), [[-1, 1]] * rows, claim=0.9).claims[0] for rows in (20, 200)
+        evaluate_intervals(np.zeros(rows), [[-1, 1]] * rows, nominal=0.9).by_nominal[0] for rows in (20, 200)
     )
     assert (few["width_quantile[0.95]"].low, few["width_quantile[0.95]"].high) == (2.0, math.inf)
     assert (many["width_quantile[0.95]"].low, many["width_quantile[0.95]"].high) == (2.0, 2.0)
@@ -253,8 +253,8 @@ def test_a_quantile_of_widths_that_are_all_alike_may_lie_beyond_them() -> None:
 
 def test_an_interval_score_without_a_miss_counts_one_that_was_not_seen() -> None:
     """By hand: 100 rows of width 2 at a claim of 0.9, and one truth a tenth of the width outside."""
-    result = evaluate_intervals(np.zeros(100), [[-1, 1]] * 100, claim=0.9)
-    found = result.claims[0]["winkler_score"]
+    result = evaluate_intervals(np.zeros(100), [[-1, 1]] * 100, nominal=0.9)
+    found = result.by_nominal[0]["winkler_score"]
     cost = math.sqrt(2) * 2 / 0.1 * 0.2
     reach = student.ppf(0.975, 99) * cost * math.sqrt(1 / 100 / 100) / 2.0
     assert (found.low, found.high) == pytest.approx((2.0 / math.exp(reach), 2.0 * math.exp(reach)), rel=1e-9)
@@ -263,18 +263,18 @@ def test_an_interval_score_without_a_miss_counts_one_that_was_not_seen() -> None
 
 
 def test_sizes_that_do_not_occur_are_warned_of_where_rows_are_few() -> None:
-    few, many = (evaluate_sets([0, 1] * half, [[True, True]] * 2 * half, claim=0.9) for half in (20, 60))
+    few, many = (evaluate_sets([0, 1] * half, [[True, True]] * 2 * half, nominal=0.9) for half in (20, 60))
     (warning,) = [each for each in few.warnings if each.code == "unseen_sizes"]
     assert str(warning).startswith("of 3 strata of size, 2 have no set that claims 0.9")
     assert "unseen_sizes" not in [each.code for each in many.warnings]
 
 
 def test_a_slab_of_one_row_is_undefined_and_says_why() -> None:
-    found = evaluate_intervals([0.0], [[-1, 1]], claim=0.9, features={"x": [0.1]}).claims[0]
+    found = evaluate_intervals([0.0], [[-1, 1]], nominal=0.9, features={"x": [0.1]}).by_nominal[0]
     assert math.isnan(found["worst_slab_coverage"].value)
     assert found["worst_slab_coverage"].reason == "no held-out row falls into the slab"
     assert found.slab is not None
-    assert math.isnan(found.slab.share)
+    assert math.isnan(found.slab.proportion)
 
 
 def test_the_worst_slab_has_an_interval() -> None:
@@ -282,40 +282,46 @@ def test_the_worst_slab_has_an_interval() -> None:
     features = rng.normal(size=(400, 2))
     truth = np.where(features[:, 0] > 1, 5.0, 0.0)
     result = evaluate_intervals(
-        truth, [[-1, 1]] * 400, claim=0.9, features={"a": features[:, 0], "b": features[:, 1]}, resamples=100
+        truth,
+        [[-1, 1]] * 400,
+        nominal=0.9,
+        features={"a": features[:, 0], "b": features[:, 1]},
+        resamples=100,
     )
-    slab = result.claims[0].slab
-    estimate = result.claims[0]["worst_slab_coverage"]
+    slab = result.by_nominal[0].slab
+    estimate = result.by_nominal[0]["worst_slab_coverage"]
     assert slab is not None
     assert estimate.value == slab.coverage
     assert estimate.low <= estimate.value <= estimate.high < 0.9
     by_feature = intervals.interval_feature_stratified_coverage(truth, [[-1, 1]] * 400, features[:, 0])
-    assert [part.coverage.value for part in result.claims[0].groups["feature a"]] == pytest.approx(
+    assert [part.coverage.value for part in result.by_nominal[0].groups["feature a"]] == pytest.approx(
         by_feature.coverage
     )
-    assert result.claims[0]["feature_stratified_coverage[a]"].value == by_feature.score
+    assert result.by_nominal[0]["feature_stratified_coverage[a]"].value == by_feature.score
 
 
 def test_quantiles_are_judged_with_clusters() -> None:
     rng = np.random.default_rng(6)
     truth, table = rng.normal(size=90), np.sort(rng.normal(size=(90, 3)), axis=1)
-    cluster, shares = np.repeat(np.arange(30), 3), [0.1, 0.5, 0.9]
-    result = evaluate_quantiles(truth, table, probabilities=shares, cluster=cluster, resamples=50)
-    losses = np.asarray(pinball_loss(truth, table, probabilities=shares))
+    cluster, proportions = np.repeat(np.arange(30), 3), [0.1, 0.5, 0.9]
+    result = evaluate_quantiles(truth, table, probabilities=proportions, cluster=cluster, resamples=50)
+    losses = np.asarray(pinball_loss(truth, table, probabilities=proportions))
     assert [loss.value for loss in result.pinball.values()] == pytest.approx(losses)
-    histogram = pit_histogram(truth, table, probabilities=shares)
-    assert [part.share.value for part in result.pit] == pytest.approx(histogram.share)
+    histogram = pit_histogram(truth, table, probabilities=proportions)
+    assert [part.proportion.value for part in result.pit] == pytest.approx(histogram.proportion)
     assert [(part.low, part.high) for part in result.pit] == [(0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1)]
     for part in result.pit:
-        assert part.share.clusters == 30
-        assert part.share.low <= part.share.value <= part.share.high
+        assert part.proportion.clusters == 30
+        assert part.proportion.low <= part.proportion.value <= part.proportion.high
 
 
 def test_class_names_reach_the_groups() -> None:
-    result = evaluate_sets([0, 1, 1], [[1, 0], [1, 0], [1, 1]], claim=0.8, labels=["no", "yes"], resamples=0)
-    parts = result.claims[0].groups["true class"]
+    result = evaluate_sets(
+        [0, 1, 1], [[1, 0], [1, 0], [1, 1]], nominal=0.8, labels=["no", "yes"], resamples=0
+    )
+    parts = result.by_nominal[0].groups["true class"]
     assert [(part.label, part.coverage.value) for part in parts] == [("no", 1.0), ("yes", 0.5)]
-    assert [part.label for part in result.claims[0].strata] == ["0", "1", "2"]
+    assert [part.label for part in result.by_nominal[0].strata] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize(
@@ -330,7 +336,7 @@ def test_class_names_reach_the_groups() -> None:
 def test_the_verdict_follows_the_interval_of_coverage(hits: int, rows: int, expected: str) -> None:
     truth = np.zeros(rows)
     bounds = np.where(np.arange(rows)[:, None] < hits, [[-1.0, 1.0]], [[1.0, 2.0]])
-    verdict = evaluate_intervals(truth, bounds, claim=0.9, resamples=0).claims[0].verdict
+    verdict = evaluate_intervals(truth, bounds, nominal=0.9, resamples=0).by_nominal[0].verdict
     assert verdict.verdict == str(verdict) == expected
     assert verdict.plausible == (expected == "inconclusive")
     assert verdict.estimate.n == rows
@@ -342,18 +348,18 @@ def test_the_verdict_and_a_gate_ask_the_interval_that_is_printed() -> None:
     seen = set()
     for hits in (*range(860, 940), 800, 1000):
         bounds = np.where(np.arange(1000)[:, None] < hits, [[-1.0, 1.0]], [[1.0, 2.0]])
-        claim = evaluate_intervals(np.zeros(1000), bounds, claim=0.9).claims[0]
-        assert claim.verdict.estimate == claim["coverage"]
-        low, high = claim["coverage"].low, claim["coverage"].high
+        nominal = evaluate_intervals(np.zeros(1000), bounds, nominal=0.9).by_nominal[0]
+        assert nominal.verdict.estimate == nominal["coverage"]
+        low, high = nominal["coverage"].low, nominal["coverage"].high
         expected = "over-covered" if low > 0.9 else "under-covered" if high < 0.9 else "inconclusive"
-        assert claim.verdict.verdict == expected
+        assert nominal.verdict.verdict == expected
         seen.add(expected)
     assert seen == {"over-covered", "under-covered", "inconclusive"}
 
 
 def test_without_an_interval_nothing_is_decided() -> None:
     bounds = np.array([[-1.0, 1.0]] * 50 + [[1.0, 2.0]] * 50)
-    verdict = evaluate_intervals(np.zeros(100), bounds, claim=0.9, interval="none").claims[0].verdict
+    verdict = evaluate_intervals(np.zeros(100), bounds, nominal=0.9, interval="none").by_nominal[0].verdict
     assert (verdict.verdict, verdict.reason) == ("inconclusive", "no interval was asked for")
 
 
@@ -390,13 +396,13 @@ def test_clusters_widen_the_interval_that_decides() -> None:
     hit = np.repeat(rng.random(30) < 0.8, 20)  # a patient is covered throughout, or never
     bounds = np.where(hit[:, None], [[-1.0, 1.0]], [[1.0, 2.0]])
     truth = np.zeros(600)
-    apart = evaluate_intervals(truth, bounds, claim=0.75).claims[0].verdict
-    together = evaluate_intervals(truth, bounds, claim=0.75, cluster=cluster).claims[0].verdict
-    once = evaluate_intervals(truth[::20], bounds[::20], claim=0.75).claims[0].verdict
+    apart = evaluate_intervals(truth, bounds, nominal=0.75).by_nominal[0].verdict
+    together = evaluate_intervals(truth, bounds, nominal=0.75, cluster=cluster).by_nominal[0].verdict
+    once = evaluate_intervals(truth[::20], bounds[::20], nominal=0.75).by_nominal[0].verdict
     assert apart.verdict == "under-covered"
     assert together.verdict == "inconclusive"
     assert together.estimate.interval == pytest.approx(once.estimate.interval, abs=1e-9)
-    alone = evaluate_intervals(truth, bounds, claim=0.5, cluster=np.zeros(600)).claims[0].verdict
+    alone = evaluate_intervals(truth, bounds, nominal=0.5, cluster=np.zeros(600)).by_nominal[0].verdict
     assert (alone.verdict, alone.reason) == ("inconclusive", "one cluster alone says nothing about others")
 
 
@@ -405,11 +411,11 @@ def test_the_interval_that_decides_holds_its_level_on_clustered_rows() -> None:
     rng = np.random.default_rng(5)
     inside = 0
     for _ in range(400):
-        share = rng.beta(9, 1, 25)  # 25 patients whose own coverage differs around 0.9
-        hit = (rng.random((25, 8)) < share[:, None]).ravel()
+        proportion = rng.beta(9, 1, 25)  # 25 patients whose own coverage differs around 0.9
+        hit = (rng.random((25, 8)) < proportion[:, None]).ravel()
         bounds = np.where(hit[:, None], [[-1.0, 1.0]], [[1.0, 2.0]])
-        options = {"claim": 0.9, "cluster": np.repeat(np.arange(25), 8)}
-        verdict = evaluate_intervals(np.zeros(200), bounds, **options).claims[0].verdict  # type: ignore[arg-type]
+        options = {"nominal": 0.9, "cluster": np.repeat(np.arange(25), 8)}
+        verdict = evaluate_intervals(np.zeros(200), bounds, **options).by_nominal[0].verdict  # type: ignore[arg-type]
         inside += verdict.plausible
     assert inside / 400 > 0.93
 
@@ -417,44 +423,44 @@ def test_the_interval_that_decides_holds_its_level_on_clustered_rows() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: evaluate_intervals([1], [[0, 1]], claim=95), ArgumentError, "did you mean 0.95"),
+        (lambda: evaluate_intervals([1], [[0, 1]], nominal=95), ArgumentError, "did you mean 0.95"),
         (
-            lambda: evaluate_intervals([1], [[[0, 0], [1, 1]]], claim=[0.5, 0.5]),
+            lambda: evaluate_intervals([1], [[[0, 0], [1, 1]]], nominal=[0.5, 0.5]),
             ArgumentError,
             "claim names a coverage twice",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, eta=-1),
+            lambda: evaluate_intervals([1], [[0, 1]], nominal=0.9, eta=-1),
             ArgumentError,
             "eta must be at least 0",
         ),
-        (lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, resamples=-1), ArgumentError, "resamples"),
+        (lambda: evaluate_intervals([1], [[0, 1]], nominal=0.9, resamples=-1), ArgumentError, "resamples"),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, level=95),
+            lambda: evaluate_intervals([1], [[0, 1]], nominal=0.9, level=95),
             ArgumentError,
             "level must fulfil 0 < level < 1, got 95; did you mean 0.95",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, cluster=[1, 2]),
+            lambda: evaluate_intervals([1], [[0, 1]], nominal=0.9, cluster=[1, 2]),
             DataError,
             "cluster has 2 rows",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, groups={"site": np.array([None])}),
+            lambda: evaluate_intervals([1], [[0, 1]], nominal=0.9, groups={"site": np.array([None])}),
             DataError,
             r"groups\['site'\] is missing at row 0",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, features={"age": [math.nan]}),
+            lambda: evaluate_intervals([1], [[0, 1]], nominal=0.9, features={"age": [math.nan]}),
             DataError,
             r"features\['age'\] is nan at row 0",
         ),
         (
-            lambda: evaluate_sets([0], [[1, 0]], claim=0.9, labels=["a"]),
+            lambda: evaluate_sets([0], [[1, 0]], nominal=0.9, labels=["a"]),
             ArgumentError,
             "each of the 2 classes once",
         ),
-        (lambda: evaluate_sets([2], [[1, 0]], claim=0.9), DataError, "class index from 0 to 1, got 2"),
+        (lambda: evaluate_sets([2], [[1, 0]], nominal=0.9), DataError, "class index from 0 to 1, got 2"),
     ],
 )
 def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
@@ -504,13 +510,13 @@ def test_items_and_arrays_give_the_same_estimates(interval: str) -> None:
     arrays = evaluate_intervals(
         case["truth"],
         bounds,
-        claim=0.8,
+        nominal=0.8,
         cluster=case["cluster"],
         sample_weight=case["weight"],
         interval=interval,
         resamples=25,
         seed=7,
-    ).claims[0]
+    ).by_nominal[0]
     names = {
         "coverage": "interval_coverage",
         "mean_width": "interval_mean_width",
@@ -535,8 +541,8 @@ def test_weighted_rows_that_all_agree_are_covered_wholly() -> None:
     site = np.repeat(["a", "b", "c"], 20)
     truth = np.where(np.arange(60) < 10, 9.0, 0.0)  # half of site a is missed, all others are covered
     options = {"groups": {"site": site}, "sample_weight": rng.random(60) + 0.01, "resamples": 10}
-    result = evaluate_intervals(truth, [[-1.0, 1.0]] * 60, claim=0.9, **options)  # type: ignore[arg-type]
-    parts = result.claims[0].groups["site"]
+    result = evaluate_intervals(truth, [[-1.0, 1.0]] * 60, nominal=0.9, **options)  # type: ignore[arg-type]
+    parts = result.by_nominal[0].groups["site"]
     assert [part.coverage.value for part in parts[1:]] == pytest.approx([1.0, 1.0], abs=1e-15)
     assert [part.verdict.estimate.value for part in parts[1:] if part.verdict] == [1.0, 1.0]
 
@@ -549,7 +555,7 @@ def test_random_tables_with_strata_that_are_fully_covered(seed: int) -> None:
     weight = rng.exponential(10.0 ** int(rng.integers(-8, 8)), rows)
     reach = rng.exponential(1.0, (2, rows)) + (site > 0) * 5.0
     options: dict[str, Any] = {
-        "claim": 0.8,
+        "nominal": 0.8,
         "groups": {"site": site},
         "sample_weight": weight,
         "resamples": 5,
@@ -562,5 +568,5 @@ def test_random_tables_with_strata_that_are_fully_covered(seed: int) -> None:
         evaluate_intervals(truth, bounds, **options),
         evaluate_sets(label, members, **options),
     ):
-        coverage = result.claims[0]["coverage"].value
+        coverage = result.by_nominal[0]["coverage"].value
         assert 0.0 <= coverage <= 1.0

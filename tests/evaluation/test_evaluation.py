@@ -36,15 +36,15 @@ def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> No
     result = evaluate(
         few_shot, confidence="token_msp", loss="abs", interval="percentile", resamples=60, seed=7
     )["token_msp"]
-    judged = few_shot.judged
-    loss = np.abs(judged.prediction - judged.truth)
-    confidence = judged.signals["token_msp"].values
-    clusters = len(judged.cluster_ids)
+    evaluated = few_shot.evaluated
+    loss = np.abs(evaluated.prediction - evaluated.truth)
+    confidence = evaluated.signals["token_msp"].values
+    clusters = len(evaluated.cluster_ids)
     drawn = np.random.RandomState(7).randint(0, clusters, size=(60, clusters))
     areas: dict[str, list[float]] = {"aurc": [], "augrc": [], "aurc_achievable": [], "aurc_optimal": []}
     for some in drawn:
-        rows = np.concatenate([np.flatnonzero(judged.cluster_index == cluster) for cluster in some])
-        kept = rows[judged.answered[rows]]
+        rows = np.concatenate([np.flatnonzero(evaluated.cluster_index == cluster) for cluster in some])
+        kept = rows[evaluated.answered[rows]]
         answered = loss[kept].tolist(), confidence[kept].tolist(), len(rows)
         areas["aurc"].append(reference.aurc(*answered))
         areas["augrc"].append(reference.augrc(*answered))
@@ -90,10 +90,13 @@ def test_percentages() -> None:
 @pytest.mark.parametrize("convention", selective.CONVENTIONS)
 def test_convention_reaches_the_metrics(convention: str, few_shot: Items) -> None:
     result = evaluate(few_shot, confidence="llm", loss="abs", resamples=20, convention=convention)["llm"]
-    judged = few_shot.judged
-    loss = np.abs(judged.prediction - judged.truth)
+    evaluated = few_shot.evaluated
+    loss = np.abs(evaluated.prediction - evaluated.truth)
     expected = selective.aurc(
-        loss, judged.signals["llm_evidence_count"].values, abstained=judged.abstained, convention=convention
+        loss,
+        evaluated.signals["llm_evidence_count"].values,
+        abstained=evaluated.abstained,
+        convention=convention,
     )
     assert result.aurc.value == pytest.approx(expected, abs=1e-12)
 
@@ -280,7 +283,11 @@ class TestCompare:
         with pytest.raises(DataError, match="of 4 items right lacks 1 .*--intersection-only"):
             compare(self.left, fewer, loss="zero_one")
         found = compare(self.left, fewer, loss="zero_one", resamples=20, intersection_only=True)
-        assert (found.matching.clusters_alone["left"], found.matching.clusters, found.population.items) == (
+        assert (
+            found.matching.clusters_unmatched["left"],
+            found.matching.clusters,
+            found.population.items,
+        ) == (
             1,
             3,
             3,

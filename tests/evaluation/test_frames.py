@@ -72,21 +72,21 @@ def test_coverage_has_a_row_per_claim_and_metric_and_one_per_part(backend: str) 
     truth = np.arange(8.0)
     bounds = np.stack([np.column_stack([truth - 1, truth + width]) for width in (1.0, 2.0)], axis=2)
     bounds[:2, :, 0] += 5.0
-    result = abstain.evaluate_intervals(truth, bounds, claim=[0.8, 0.9], groups={"site": list("aabbaabb")})
-    found = {(row["claim"], row["metric"]): row for row in rows(result.to_frame(backend=backend))}
+    result = abstain.evaluate_intervals(truth, bounds, nominal=[0.8, 0.9], groups={"site": list("aabbaabb")})
+    found = {(row["nominal"], row["metric"]): row for row in rows(result.to_frame(backend=backend))}
     assert found[0.8, "coverage"]["value"] == 0.75
     assert found[0.9, "mean_width"]["value"] == 3.0
     (weighted,) = [row for (_, metric), row in found.items() if metric == "weighted_interval_score"]
-    assert weighted["claim"] is None or np.isnan(weighted["claim"])
+    assert weighted["nominal"] is None or np.isnan(weighted["nominal"])
     strata = rows(result.to_frame("strata", backend=backend))
-    by_site = [row for row in strata if (row["claim"], row["by"]) == (0.8, "site")]
+    by_site = [row for row in strata if (row["nominal"], row["by"]) == (0.8, "site")]
     assert [(row["part"], row["rows"], row["value"]) for row in by_site] == [("a", 4.0, 0.5), ("b", 4.0, 1.0)]
     assert {row["by"] for row in strata} == {"width", "site"}
 
 
 def test_what_there_is_no_frame_of_is_said() -> None:
     truth = np.arange(8.0)
-    result = abstain.evaluate_intervals(truth, np.column_stack([truth - 1, truth + 1]), claim=0.9)
+    result = abstain.evaluate_intervals(truth, np.column_stack([truth - 1, truth + 1]), nominal=0.9)
     with pytest.raises(ArgumentError, match=r"unknown what 'curves'.* estimates, strata"):
         result.to_frame("curves")
 
@@ -100,5 +100,5 @@ def test_curves_of_metrics(backend: str) -> None:
     assert [row["count"] for row in bins] == [1.0, 0.0, 0.0, 0.0, 2.0]
     assert [row["right"] for row in bins] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     walk = rows(cumulative_differences([1, 0, 1], [0.2, 0.5, 0.6]).to_frame(backend=backend))
-    assert [row["share"] for row in walk] == pytest.approx([0.0, 1 / 3, 2 / 3, 1.0])
+    assert [row["proportion"] for row in walk] == pytest.approx([0.0, 1 / 3, 2 / 3, 1.0])
     assert walk[0]["confidence"] is None or np.isnan(walk[0]["confidence"])

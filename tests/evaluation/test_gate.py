@@ -27,7 +27,7 @@ def run(right: int, wrong: int, *, declined: int = 0, sure: float = 0.9) -> Item
     )
 
 
-def judged(items: Items, *conditions: str, **options: Any) -> GateResult:
+def evaluated(items: Items, *conditions: str, **options: Any) -> GateResult:
     return gate(items, conditions, **{"loss": "zero_one", "resamples": 400, **options})
 
 
@@ -116,42 +116,42 @@ def test_verdicts_by_hand(text: str, interval: tuple[float, float], verdict: str
 
 def test_a_level_by_hand() -> None:
     # 80 right of 100: the 95% interval of accuracy is about 0.8 +- 0.08.
-    found = judged(run(80, 20), "accuracy below 0.7", "accuracy below 0.8", "accuracy below 0.9")
+    found = evaluated(run(80, 20), "accuracy below 0.7", "accuracy below 0.8", "accuracy below 0.9")
     assert [check.verdict for check in found.checks] == ["pass", "inconclusive", "fail"]
     assert found.verdict == "fail"
     assert found.exit_code == 1
-    assert found.checks[2].words.endswith("below 0.9")
-    assert "which spans 0.8" in found.checks[1].words
+    assert found.checks[2].sentence.endswith("below 0.9")
+    assert "which spans 0.8" in found.checks[1].sentence
 
 
 def test_verdicts_and_exit_codes() -> None:
     items = run(80, 20)
-    assert judged(items, "accuracy below 0.5").exit_code == 0
-    assert judged(items, "accuracy below 0.8").exit_code == 4
-    assert judged(items, "accuracy below 0.8", inconclusive="pass").exit_code == 0
-    assert judged(items, "accuracy below 0.8", inconclusive="fail").exit_code == 1
+    assert evaluated(items, "accuracy below 0.5").exit_code == 0
+    assert evaluated(items, "accuracy below 0.8").exit_code == 4
+    assert evaluated(items, "accuracy below 0.8", inconclusive="pass").exit_code == 0
+    assert evaluated(items, "accuracy below 0.8", inconclusive="fail").exit_code == 1
     # One that fails outweighs one that is inconclusive, whatever that counts as.
-    assert judged(items, "accuracy below 0.8", "accuracy below 0.95", inconclusive="pass").exit_code == 1
+    assert evaluated(items, "accuracy below 0.8", "accuracy below 0.95", inconclusive="pass").exit_code == 1
 
 
 def test_changes_from_the_baseline() -> None:
     old, new = run(90, 10), run(60, 40)
-    found = judged(
+    found = evaluated(
         new, "accuracy worse by 0.1", "accuracy worse by 0.3", "accuracy worse by 0.5", baseline=old
     )
     assert [check.verdict for check in found.checks] == ["fail", "inconclusive", "pass"]
     assert found.checks[0].estimate.value == pytest.approx(0.3)
-    assert found.checks[0].words.startswith("accuracy is worse by 0.300 [")
-    better = judged(old, "accuracy worse by 0.01", "accuracy better by 0.1", baseline=new)
+    assert found.checks[0].sentence.startswith("accuracy is worse by 0.300 [")
+    better = evaluated(old, "accuracy worse by 0.01", "accuracy better by 0.1", baseline=new)
     assert [check.verdict for check in better.checks] == ["pass", "fail"]
     # Lower is better here, and the change is turned accordingly.
-    area = judged(new, "augrc worse by 0.05", "augrc higher by 0.05", baseline=old)
+    area = evaluated(new, "augrc worse by 0.05", "augrc higher by 0.05", baseline=old)
     assert [check.verdict for check in area.checks] == ["fail", "fail"]
 
 
 def test_identical_runs_are_within_a_margin_that_so_many_items_can_show() -> None:
     """100 items that agree leave room for 1 - 0.025^(1/100) = 3.6% that do not; 2 items show next to nothing."""
-    found = judged(
+    found = evaluated(
         run(80, 20),
         "accuracy worse by 0",
         "accuracy worse by 0.03",
@@ -160,7 +160,7 @@ def test_identical_runs_are_within_a_margin_that_so_many_items_can_show() -> Non
     )
     assert [check.verdict for check in found.checks] == ["inconclusive", "inconclusive", "pass"]
     assert found.checks[2].estimate.interval == pytest.approx((-0.036217, 0.036217), abs=1e-6)
-    assert judged(run(1, 1), "accuracy worse by 0.001", baseline=run(1, 1)).exit_code == 4
+    assert evaluated(run(1, 1), "accuracy worse by 0.001", baseline=run(1, 1)).exit_code == 4
 
 
 def declined_at_random(items: Items, keep: float, seed: int = 0) -> Items:
@@ -199,12 +199,12 @@ def test_declining_at_random_passes_no_gate(metric: str) -> None:
     baseline = honest()
     timid = declined_at_random(baseline, 0.14)
     for margin in ("0.005", "5%", "0"):
-        assert judged(timid, f"{metric} worse by {margin}", baseline=baseline).exit_code in (1, 4)
+        assert evaluated(timid, f"{metric} worse by {margin}", baseline=baseline).exit_code in (1, 4)
     # Even a margin that nothing exceeds leaves the fewer answers to be looked at.
-    (check,) = judged(timid, f"{metric} worse by 100", baseline=baseline).checks
+    (check,) = evaluated(timid, f"{metric} worse by 100", baseline=baseline).checks
     assert check.verdict == "inconclusive"
-    assert "the run answers fewer items than the baseline, by 0.8" in check.words
-    assert check.words.endswith('such as --fail-if "cmax lower by 0.05"')
+    assert "the run answers fewer items than the baseline, by 0.8" in check.sentence
+    assert check.sentence.endswith('such as --fail-if "cmax lower by 0.05"')
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_declining_at_random_passes_no_gate(metric: str) -> None:
 def test_a_condition_that_bounds_the_coverage_lets_a_run_pass(bound: str) -> None:
     baseline = honest()
     timid = declined_at_random(baseline, 0.14)
-    found = judged(timid, "ece worse by 0.9", bound, baseline=baseline)
+    found = evaluated(timid, "ece worse by 0.9", bound, baseline=baseline)
     assert [check.verdict for check in found.checks] == ["pass", "pass"]
     # A bound on the wrong side keeps nothing from declining.
-    other = judged(timid, "ece worse by 0.9", "cmax above 0.95", baseline=baseline)
+    other = evaluated(timid, "ece worse by 0.9", "cmax above 0.95", baseline=baseline)
     assert other.checks[0].verdict == "inconclusive"
 
 
@@ -236,34 +236,36 @@ def test_a_run_that_declines_only_what_it_would_get_wrong_may_pass() -> None:
         confidence=baseline.signals["confidence"].values,
         item=baseline.item,
     )
-    found = judged(careful, "augrc worse by 0", "cmax lower by 0.5", baseline=baseline)
+    found = evaluated(careful, "augrc worse by 0", "cmax lower by 0.5", baseline=baseline)
     assert [check.verdict for check in found.checks] == ["pass", "pass"]
 
 
 def test_an_absolute_bound_on_an_area_needs_a_bound_on_the_coverage() -> None:
     items = honest()
     for condition in ("augrc above 0.9", "aurc above 0.9", "wrong_rate above 0.9"):
-        (check,) = judged(items, condition).checks
+        (check,) = evaluated(items, condition).checks
         assert check.verdict == "inconclusive"
-        assert check.words.endswith('add a condition on the coverage, such as --fail-if "cmax below 0.8"')
-        bounded = judged(items, condition, "cmax below 0.8")
+        assert check.sentence.endswith('add a condition on the coverage, such as --fail-if "cmax below 0.8"')
+        bounded = evaluated(items, condition, "cmax below 0.8")
         assert [check.verdict for check in bounded.checks] == ["pass", "pass"]
     # A condition that fails still fails, and metrics that declining does not improve need no further condition.
-    assert judged(items, "augrc above 0.0001").exit_code == 1
-    assert judged(items, "accuracy below 0.3", "ece above 0.9", "auarc below 0.1").exit_code == 0
+    assert evaluated(items, "augrc above 0.0001").exit_code == 1
+    assert evaluated(items, "accuracy below 0.3", "ece above 0.9", "auarc below 0.1").exit_code == 0
 
 
 def test_a_margin_shrinks_with_the_coverage_as_the_metric_does() -> None:
     """All answers are tied, so that half of them have half the AURC and a quarter of the AUGRC."""
     baseline, half = run(160, 40), run(60, 40, declined=100)
-    found = judged(half, "aurc worse by 0.1", "augrc worse by 0.1", "augrc worse by 50%", baseline=baseline)
+    found = evaluated(
+        half, "aurc worse by 0.1", "augrc worse by 0.1", "augrc worse by 50%", baseline=baseline
+    )
     area, generalized, relative = found.checks
     assert [check.bound for check in (area, generalized)] == pytest.approx([0.05, 0.025])
     assert area.coverage == generalized.coverage == 0.5
     # Baseline 0.2 * 0.5 = 0.1 and run 0.4 * 0.5 = 0.2 for AURC; for AUGRC 0.2 / 8 and 0.4 / 8.
     assert [check.estimate.value for check in found.checks] == pytest.approx([0.1, 0.025, 0.025])
-    assert "0.05 (0.1 at the baseline's coverage 1.00, scaled to coverage 0.50)" in area.words
-    assert "50% of the baseline's 0.025 at coverage 0.50" in relative.words
+    assert "0.05 (0.1 at the baseline's coverage 1.00, scaled to coverage 0.50)" in area.sentence
+    assert "50% of the baseline's 0.025 at coverage 0.50" in relative.sentence
     assert relative.bound == pytest.approx(0.0125)
 
 
@@ -271,38 +273,38 @@ def test_at_matched_coverage_answering_less_does_not_help() -> None:
     """The new run has the smaller area only because it answers half as much; of what it answers, more is wrong."""
     old = run(160, 40)
     new = run(50, 30, declined=120)
-    short, spelled = judged(
+    short, spelled = evaluated(
         new, "augrc worse by 0", "augrc at matched coverage worse by 0", baseline=old
     ).checks
     assert short.verdict == spelled.verdict == "fail"
-    assert short.words == spelled.words
-    assert short.words.startswith("augrc at coverage 0.40 is worse by ")
+    assert short.sentence == spelled.sentence
+    assert short.sentence.startswith("augrc at coverage 0.40 is worse by ")
     # With equal coverage there is nothing to match.
-    same = judged(run(120, 80), "augrc at matched coverage worse by 0", baseline=old)
-    assert same.checks[0].words.startswith("augrc is worse by ")
+    same = evaluated(run(120, 80), "augrc at matched coverage worse by 0", baseline=old)
+    assert same.checks[0].sentence.startswith("augrc is worse by ")
 
 
 def test_a_run_that_answers_nothing_never_passes() -> None:
     silent, old = run(0, 0, declined=100), run(80, 20)
     conditions = ("aurc above 0.1", "augrc worse by 0.01", "ece above 0.1", "cmax below 0.6")
-    found = judged(silent, *conditions, baseline=old, inconclusive="pass")
+    found = evaluated(silent, *conditions, baseline=old, inconclusive="pass")
     assert [check.verdict for check in found.checks] == ["fail"] * 4
     assert found.exit_code == 1
-    assert "never passes" in found.checks[0].words
+    assert "never passes" in found.checks[0].sentence
     # A baseline that answered nothing decides nothing.
-    assert judged(old, "augrc worse by 0.01", baseline=silent).exit_code == 4
+    assert evaluated(old, "augrc worse by 0.01", baseline=silent).exit_code == 4
 
 
 def test_undefined_and_single_clusters_are_inconclusive() -> None:
-    found = judged(run(80, 20), "deferral_alignment below 0.5")
+    found = evaluated(run(80, 20), "deferral_alignment below 0.5")
     assert found.checks[0].verdict == "inconclusive"
     assert math.isnan(found.checks[0].estimate.value)
     assert not found.warnings
     one = Items.from_arrays([1, 1], [1, 1], confidence=[1, 1], cluster=["p", "p"], item=["x", "y"])
-    alone = judged(one, "accuracy below 0.5")
+    alone = evaluated(one, "accuracy below 0.5")
     assert alone.exit_code == 4
     assert [warning.code for warning in alone.warnings] == ["few_clusters"]
-    assert judged(one, "accuracy worse by 0.5", baseline=one).exit_code == 4
+    assert evaluated(one, "accuracy worse by 0.5", baseline=one).exit_code == 4
 
 
 def test_bad_calls() -> None:
@@ -310,26 +312,26 @@ def test_bad_calls() -> None:
     with pytest.raises(
         ArgumentError, match=r"condition 'aurc worse by 0.1' is about a change; name the baseline"
     ):
-        judged(items, "aurc worse by 0.1")
+        evaluated(items, "aurc worse by 0.1")
     with pytest.raises(ArgumentError, match="a gate needs at least one condition"):
-        judged(items)
+        evaluated(items)
     with pytest.raises(ArgumentError, match="unknown inconclusive 'maybe'; known: pass, fail, inconclusive"):
-        judged(items, "aurc above 1", inconclusive="maybe")
+        evaluated(items, "aurc above 1", inconclusive="maybe")
     with pytest.raises(ArgumentError, match="resamples must be at least 2, got 1"):
-        judged(items, "aurc above 1", interval="percentile", resamples=1)
+        evaluated(items, "aurc above 1", interval="percentile", resamples=1)
     with pytest.raises(DataError, match="do not hold the same items"):
-        judged(items, "aurc worse by 0.1", baseline=run(9, 2))
-    assert judged(items, "aurc worse by 0.99", baseline=run(9, 2), intersection_only=True).exit_code == 0
-    failed = judged(Items.from_arrays([None], [None], failed=[1]), "aurc above 1")
+        evaluated(items, "aurc worse by 0.1", baseline=run(9, 2))
+    assert evaluated(items, "aurc worse by 0.99", baseline=run(9, 2), intersection_only=True).exit_code == 0
+    failed = evaluated(Items.from_arrays([None], [None], failed=[1]), "aurc above 1")
     assert (failed.verdict, failed.exit_code) == ("fail", 1)
-    assert "never passes" in failed.checks[0].words
+    assert "never passes" in failed.checks[0].sentence
 
 
 def test_one_condition_needs_no_list_and_conditions_can_be_read_before() -> None:
     items = run(80, 20)
     assert gate(items, "accuracy below 0.5", resamples=50).verdict == "pass"
     assert gate(items, parse_condition("accuracy below 0.5"), resamples=50).verdict == "pass"
-    assert repr(judged(items, "accuracy below 0.5")).startswith("Gate: pass\n  pass: accuracy is 0.800 [")
+    assert repr(evaluated(items, "accuracy below 0.5")).startswith("Gate: pass\n  pass: accuracy is 0.800 [")
 
 
 def test_judging_is_deterministic_and_knows_clusters() -> None:
@@ -337,7 +339,9 @@ def test_judging_is_deterministic_and_knows_clusters() -> None:
     right = np.repeat(rng.random(20) < 0.7, 10).astype(int)
     wide = Items.from_arrays([1] * 200, right, cluster=np.repeat(np.arange(20), 10), confidence=[1.0] * 200)
     narrow = Items.from_arrays([1] * 200, right, confidence=[1.0] * 200)
-    ends = [judged(items, "accuracy below 0.5").checks[0].estimate.interval for items in (wide, wide, narrow)]
+    ends = [
+        evaluated(items, "accuracy below 0.5").checks[0].estimate.interval for items in (wide, wide, narrow)
+    ]
     assert ends[0] == ends[1]
     assert ends[0][1] - ends[0][0] > 2 * (ends[2][1] - ends[2][0])  # type: ignore[index]
 
@@ -354,12 +358,12 @@ def test_a_margin_in_per_cent_is_a_share_of_the_baseline() -> None:
     new = Items.from_arrays(truth, [1] * 300 + [0] * 100, item=range(400))
     # 0.80 fell to 0.75: by 6.25% of what it was, with an interval over 400 items of about 0.03 to 0.07.
     checks = gate(
-        new, [f"accuracy worse by {share}%" for share in (1, 5, 20)], baseline=old, loss="zero_one"
+        new, [f"accuracy worse by {proportion}%" for proportion in (1, 5, 20)], baseline=old, loss="zero_one"
     ).checks
     assert [check.verdict for check in checks] == ["fail", "inconclusive", "pass"]
     assert re.fullmatch(
         r"accuracy is worse by 0\.050 \[0\.\d{3}, 0\.\d{3}\], beyond 1% of the baseline's 0\.800",
-        checks[0].words,
+        checks[0].sentence,
     )
 
 
@@ -369,7 +373,7 @@ def test_a_change_for_the_better_is_not_worse_by_less_than_nothing() -> None:
     new = Items.from_arrays(truth, [1] * 320 + [0] * 80, item=range(400))
     (check,) = gate(new, "accuracy worse by 0.01", baseline=old).checks
     assert check.verdict == "pass"
-    assert check.words.startswith("accuracy is better by 0.050 [0.0")
+    assert check.sentence.startswith("accuracy is better by 0.050 [0.0")
     assert check.estimate.value == pytest.approx(-0.05)
 
 

@@ -44,39 +44,39 @@ def test_intervals_are_judged_with_and_without_the_predictions_before_them(level
     given, truth = intervals(levels)
     _, bounds = given
     assert bounds.shape == (142, 2, np.size(levels))
-    whole, alone = (evaluate_intervals(truth, each, claim=levels) for each in (given, bounds))
+    whole, alone = (evaluate_intervals(truth, each, nominal=levels) for each in (given, bounds))
     assert repr(whole) == repr(alone)
-    coverage = [claim["coverage"].value for claim in whole.claims]
+    coverage = [nominal["coverage"].value for nominal in whole.by_nominal]
     assert coverage == pytest.approx(regression_coverage_score(truth, bounds))
-    width = [claim["mean_width"].value for claim in whole.claims]
+    width = [nominal["mean_width"].value for nominal in whole.by_nominal]
     assert width == pytest.approx(regression_mean_width_score(bounds))
 
 
 @pytest.mark.parametrize("levels", [0.8, LEVELS])
 def test_sets_are_judged_by_the_classes_that_the_model_names(levels: Any) -> None:
     given, truth, classes = sets(levels)
-    result = evaluate_sets(truth, given, claim=levels, classes=classes)
+    result = evaluate_sets(truth, given, nominal=levels, classes=classes)
     indices = np.searchsorted(classes, truth)
-    by_index = evaluate_sets(indices, given[1], claim=levels, labels=classes.tolist())
+    by_index = evaluate_sets(indices, given[1], nominal=levels, labels=classes.tolist())
     assert repr(result) == repr(by_index)
-    assert [claim["coverage"].value for claim in result.claims] == pytest.approx(
+    assert [nominal["coverage"].value for nominal in result.by_nominal] == pytest.approx(
         classification_coverage_score(indices, given[1])
     )
-    named = {part.label for part in result.claims[0].groups["true class"]}
+    named = {part.label for part in result.by_nominal[0].groups["true class"]}
     assert named == {"setosa", "versicolor", "virginica"}
 
 
 def test_a_pair_that_is_no_pair_of_mapie_is_what_it_was() -> None:
-    assert evaluate_intervals([0.5, 3.0], ([0.0, 1.0], [2.0, 4.0]), claim=0.5).rows == 2
+    assert evaluate_intervals([0.5, 3.0], ([0.0, 1.0], [2.0, 4.0]), nominal=0.5).rows == 2
 
 
 def test_classes_are_told_once_and_hold_every_truth() -> None:
     member = [[True, False], [False, True]]
     with pytest.raises(DataError, match=r"y_true is none of the 2 classes at row 1 \(1 such rows\)"):
-        evaluate_sets(["a", "c"], member, claim=0.5, classes=["a", "b"])
+        evaluate_sets(["a", "c"], member, nominal=0.5, classes=["a", "b"])
     with pytest.raises(ArgumentError, match="classes and labels both name the classes"):
-        evaluate_sets(["a", "b"], member, claim=0.5, classes=["a", "b"], labels=["A", "B"])
+        evaluate_sets(["a", "b"], member, nominal=0.5, classes=["a", "b"], labels=["A", "B"])
     with pytest.raises(
         ArgumentError, match="labels, or classes, must name each of the 2 classes once, got 3"
     ):
-        evaluate_sets(["a", "b"], member, claim=0.5, classes=["a", "b", "c"])
+        evaluate_sets(["a", "b"], member, nominal=0.5, classes=["a", "b", "c"])

@@ -31,7 +31,7 @@ class RightAnswers(BaseMetric):
 
     name = "right_answers"
     direction = "higher"
-    unit = "share"
+    unit = "proportion"
 
     def compute(self, results: list[EvaluationResult]) -> MetricScore:
         right = sum(not row.abstained and row.prediction == row.ground_truth for row in results)
@@ -233,14 +233,14 @@ class TestGroups:
         assert table.gaps["accuracy"].group == "site=b"
         assert (small.items, small.answered, small.clusters) == (3, 3, 3)
 
-    @pytest.mark.parametrize(("clusters", "judged"), [(9, False), (10, True)])
-    def test_ten_clusters_are_enough_and_nine_are_not(self, clusters: int, judged: bool) -> None:
+    @pytest.mark.parametrize(("clusters", "evaluated"), [(9, False), (10, True)])
+    def test_ten_clusters_are_enough_and_nine_are_not(self, clusters: int, evaluated: bool) -> None:
         sites = ["a"] * 20 + ["b"] * clusters
         right = [1] * 20 + [0] * clusters
         items = Items.from_arrays(np.ones(len(sites)), right, metadata={"site": sites})
         table = table_of(items, metrics="accuracy", by="site")
-        assert (table.group("site=b").note == "") == judged
-        assert ("accuracy" in table.gaps) == judged
+        assert (table.group("site=b").note == "") == evaluated
+        assert ("accuracy" in table.gaps) == evaluated
 
     def test_rows_without_a_value_are_a_group(self) -> None:
         items = Items.from_arrays([1, 1, 1], [1, 1, 0], metadata={"sex": ["F", None, None]})
@@ -326,7 +326,9 @@ def test_outcomes_are_counted() -> None:
 
 class TestComparison:
     def test_differences_are_those_of_any_function(self) -> None:
-        left, right = (results_to_items(drawn(right=share), cluster="patient") for share in (0.6, 0.9))
+        left, right = (
+            results_to_items(drawn(right=proportion), cluster="patient") for proportion in (0.6, 0.9)
+        )
         found = abstain.compare(
             left, right, metrics=["accuracy", RightAnswers], by="sex", resamples=200, match="rows"
         )
@@ -355,7 +357,7 @@ class TestComparison:
         right = results_to_items([replace(row, confidence=None) for row in drawn(size=30)])
         found = abstain.compare(left, right, metrics="brier_score", resamples=20, match="rows")
         (difference,) = (each for each in found.differences if each.metric == "brier_score")
-        assert "brier_score is undefined for right" in difference.words
+        assert "brier_score is undefined for right" in difference.sentence
         assert difference.verdict == "inconclusive"
 
     def test_nothing_changes_without_metrics(self) -> None:
@@ -452,7 +454,7 @@ def test_infinite_values_have_no_difference() -> None:
     assert found.left.metrics["interval_mean_width"].value == math.inf
     difference = found.difference("left", "right", "interval_mean_width")
     assert not difference.estimate.defined
-    assert "interval_mean_width is infinite for left" in difference.words
+    assert "interval_mean_width is infinite for left" in difference.sentence
 
 
 def test_metrics_that_are_no_metrics() -> None:

@@ -96,7 +96,7 @@ def test_intervals_and_items_have_one_bound() -> None:
     """24 intervals of 12 clusters, 13 of them in one: worth 24/13 clusters, through either door."""
     cluster = np.r_[np.zeros(13, int), np.arange(1, 12)]
     truth, bounds = np.zeros(24), np.tile([-1.0, 1.0], (24, 1))
-    own = abstain.evaluate_intervals(truth, bounds, claim=0.9, cluster=cluster).claims[0]["coverage"]
+    own = abstain.evaluate_intervals(truth, bounds, nominal=0.9, cluster=cluster).by_nominal[0]["coverage"]
     items = Items.from_arrays(truth, truth, intervals=bounds, cluster=cluster, item=np.arange(24))
     found = abstain.evaluate(items, metrics="interval_coverage").metrics
     assert found is not None

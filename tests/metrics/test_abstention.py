@@ -119,7 +119,7 @@ def test_population_table_has_all_outcomes() -> None:
     table = abstention.population_table(items)
     assert (table.right, table.wrong, table.abstained, table.failed, table.unscored) == (1, 1, 1, 1, 1)
     assert table.total == 5
-    assert table.shares() == {"right": 0.25, "wrong": 0.25, "abstained": 0.25, "failed": 0.25}
+    assert table.proportions() == {"right": 0.25, "wrong": 0.25, "abstained": 0.25, "failed": 0.25}
 
 
 class TestUndefined:

@@ -77,7 +77,7 @@ def test_laws_agree_with_mapie() -> None:
 def test_the_walk_by_hand() -> None:
     integrate_curve = cumulative_differences([1, 0, 0], [0.8, 0.2, 0.6])
     assert integrate_curve.difference == pytest.approx([0, -0.2 / 3, -0.8 / 3, -0.6 / 3])
-    assert integrate_curve.share == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert integrate_curve.proportion == pytest.approx([0, 1 / 3, 2 / 3, 1])
     assert integrate_curve.sigma == pytest.approx(math.sqrt(0.16 + 0.24 + 0.16) / 3)
     assert integrate_curve.deviation[-1] == integrate_curve.sigma
     assert integrate_curve.statistic == pytest.approx(0.8 / math.sqrt(0.56))

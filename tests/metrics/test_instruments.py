@@ -116,9 +116,9 @@ def test_tier_accuracy_says_so_when_rows_are_items_and_not_totals() -> None:
 
 def columns(items: Items) -> Columns:
     """The items of N."""
-    judged = items.take(np.flatnonzero(items.answered | items.abstained))
-    given = {"answered": judged.answered, "truth": judged.truth, "prediction": judged.prediction}
-    return Columns.of(len(judged), **given, scale=judged.scale)
+    evaluated = items.take(np.flatnonzero(items.answered | items.abstained))
+    given = {"answered": evaluated.answered, "truth": evaluated.truth, "prediction": evaluated.prediction}
+    return Columns.of(len(evaluated), **given, scale=evaluated.scale)
 
 
 class TestBadInput:

@@ -201,12 +201,12 @@ def test_groups_and_features() -> None:
     assert by_age.low.tolist() == [20, 40]
 
 
-def _brute_force_slab(position: np.ndarray, covered: np.ndarray, share: float) -> float:
+def _brute_force_slab(position: np.ndarray, covered: np.ndarray, proportion: float) -> float:
     worst = INF
     for low in np.unique(position):
         for high in np.unique(position[position >= low]):
             inside = (position >= low) & (position <= high)
-            if inside.mean() >= share - 1e-12:
+            if inside.mean() >= proportion - 1e-12:
                 worst = min(worst, covered[inside].mean())
     return worst
 
@@ -217,12 +217,12 @@ def test_the_worst_slab_is_found_exactly() -> None:
         rows = int(rng.integers(2, 25))
         position = rng.integers(0, 12, rows).astype(float)
         covered = rng.random(rows) < 0.7
-        share = float(rng.uniform(0.05, 0.9))
-        found, low, high = _worst_range(position, covered, np.ones(rows), share)
+        proportion = float(rng.uniform(0.05, 0.9))
+        found, low, high = _worst_range(position, covered, np.ones(rows), proportion)
         inside = (position >= low) & (position <= high)
-        assert found == pytest.approx(_brute_force_slab(position, covered, share))
+        assert found == pytest.approx(_brute_force_slab(position, covered, proportion))
         assert covered[inside].mean() == pytest.approx(found)
-        assert inside.mean() >= share - 1e-12
+        assert inside.mean() >= proportion - 1e-12
 
 
 def test_the_worst_slab_is_judged_on_rows_held_out() -> None:
@@ -231,15 +231,15 @@ def test_the_worst_slab_is_judged_on_rows_held_out() -> None:
     noise = rng.random(600) < 0.9
     bounds = np.column_stack([np.zeros(600), np.ones(600)])
     truth = np.where(noise, 0.5, 2.0)
-    fair = intervals.interval_worst_slab_coverage(truth, bounds, features, share=0.2, directions=50)
+    fair = intervals.interval_worst_slab_coverage(truth, bounds, features, proportion=0.2, directions=50)
     assert isinstance(fair, intervals.WorstSlab)
-    assert fair.found_coverage < 0.8 < fair.coverage  # the search exaggerates, the held-out rows do not
+    assert fair.searched_coverage < 0.8 < fair.coverage  # the search exaggerates, the held-out rows do not
     truth = np.where(features[:, 0] > 1.0, 2.0, 0.5)
-    bad = intervals.interval_worst_slab_coverage(truth, bounds, features, share=0.1, directions=200)
+    bad = intervals.interval_worst_slab_coverage(truth, bounds, features, proportion=0.1, directions=200)
     assert isinstance(bad, intervals.WorstSlab)
     assert bad.coverage < 0.3
     assert abs(bad.direction[0]) > 0.8
-    again = intervals.interval_worst_slab_coverage(truth, bounds, features, share=0.1, directions=200)
+    again = intervals.interval_worst_slab_coverage(truth, bounds, features, proportion=0.1, directions=200)
     assert isinstance(again, intervals.WorstSlab)
     assert again.coverage == bad.coverage
 
@@ -248,7 +248,9 @@ def test_the_worst_slab_splits_no_cluster_and_says_when_it_is_empty() -> None:
     cluster = np.repeat(np.arange(10), 5)
     held_out = _split(cluster, np.ones(50), 0.5, np.random.default_rng(0))
     assert {int(part.sum()) for part in held_out.reshape(10, 5)} == {0, 5}
-    slab = intervals.interval_worst_slab_coverage([0, 0], [[0, 1], [0, 1]], [1, 2], share=0.5, held_out=0.5)
+    slab = intervals.interval_worst_slab_coverage(
+        [0, 0], [[0, 1], [0, 1]], [1, 2], proportion=0.5, held_out=0.5
+    )
     assert isinstance(slab, intervals.WorstSlab)
     assert math.isnan(slab.coverage)
     assert slab.reason == "no held-out row falls into the slab"
@@ -419,8 +421,8 @@ class TestWidthsThatRoundingMakesDifferent:
             problem = find_metric("interval_hsic").problem(columns)
             assert problem is not None
             assert problem.sentence == "one width: no information about conditional coverage"
-            judged = evaluate_intervals(truth, bounds, claim=0.9).claims[0]
-            assert judged["size_stratified_coverage"].value == pytest.approx(noise.mean())
+            evaluated = evaluate_intervals(truth, bounds, nominal=0.9).by_nominal[0]
+            assert evaluated["size_stratified_coverage"].value == pytest.approx(noise.mean())
 
     def test_widths_that_differ_stay_apart(self) -> None:
         bounds = [[0.0, 1.0], [0.0, 1.0 + 1e-12], [0.0, 1e9], [0.0, INF], [-INF, INF]]

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 def test_pinball_loss_agrees_with_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     truth, prediction, weight = rng.normal(size=50), rng.normal(size=50), rng.integers(0, 3, 50)
-    for share in (0.05, 0.5, 0.9):
-        expected = mean_pinball_loss(truth, prediction, alpha=share, sample_weight=weight)
-        assert pinball_loss(truth, prediction, probabilities=share, sample_weight=weight) == pytest.approx(
-            expected
-        )
+    for proportion in (0.05, 0.5, 0.9):
+        expected = mean_pinball_loss(truth, prediction, alpha=proportion, sample_weight=weight)
+        assert pinball_loss(
+            truth, prediction, probabilities=proportion, sample_weight=weight
+        ) == pytest.approx(expected)
 
 
 def test_pit_by_hand() -> None:
     # Below the first quantile, on it, between, above the last; then a truth that equals all three.
     histogram = pit_histogram([0, 1, 1.5, 9], [[1, 2, 3]] * 4, probabilities=[0.1, 0.5, 0.9])
     assert histogram.counts.tolist() == [2, 1, 0, 1]
-    assert histogram.share.tolist() == [0.5, 0.25, 0.0, 0.25]
+    assert histogram.proportion.tolist() == [0.5, 0.25, 0.0, 0.25]
     assert histogram.density.tolist() == pytest.approx([5.0, 0.625, 0.0, 2.5])
     assert histogram.edges.tolist() == [0.0, 0.1, 0.5, 0.9, 1.0]
     tied = pit_histogram([4], [[4, 4, 4]], probabilities=[0.1, 0.2, 0.5])
-    assert tied.share.tolist() == pytest.approx([0.0, 0.25, 0.75, 0.0])
+    assert tied.proportion.tolist() == pytest.approx([0.0, 0.25, 0.75, 0.0])
 
 
 def test_a_calibrated_forecast_is_flat() -> None:
@@ -57,7 +57,7 @@ def test_weights_are_repetitions() -> None:
         np.repeat(truth, weight), np.repeat(quantiles, weight, axis=0), probabilities=[0.2, 0.5, 0.8]
     )
     assert kept.counts.tolist() == copied.counts.tolist()
-    assert kept.share == pytest.approx(copied.share)
+    assert kept.proportion == pytest.approx(copied.proportion)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_metric_of_a_family_needs_its_compute_function() -> None:
-    unfinished = MetricSpecification(len, {}, "higher", "share", family=METRICS["accuracy"].family)
+    unfinished = MetricSpecification(len, {}, "higher", "proportion", family=METRICS["accuracy"].family)
     with pytest.raises(TypeError, match="needs its compute function"):
         unfinished.point(Columns.checked([1], [1]))
 
@@ -181,16 +181,16 @@ def test_a_metric_of_rows_sees_each_as_often_as_it_weighs() -> None:
 
 
 def test_a_metric_that_divides_by_zero_is_undefined_there_and_other_failures_show_no_text() -> None:
-    class Share(Rows):
+    class Proportion(Rows):
         def compute(self, results: list[EvaluationResult]) -> MetricScore:
             if results[0].prediction == "broken":
                 raise RuntimeError(f"cannot read {results[0].raw_response}")
             return MetricScore(self.name, 1 / sum(row.abstained for row in results))
 
-    assert np.isnan(measured(Share, [EvaluationResult(1, 1)])).all()
+    assert np.isnan(measured(Proportion, [EvaluationResult(1, 1)])).all()
     secret = EvaluationResult("broken", "a", raw_response="Mrs. Example")
     with pytest.raises(ArgumentError, match=r"^metric rows: compute\(\) raised RuntimeError$"):
-        measured(Share, [secret])
+        measured(Proportion, [secret])
 
 
 def test_the_selective_bundle_is_measured_from_one_ranking() -> None:

@@ -239,7 +239,7 @@ def test_all_or_none_abstained_gives_a_number_or_a_reason(
 def test_shares_stay_within_their_bounds(metric: MetricSpecification) -> None:
     for rows in many(10):
         found = value(metric, rows)
-        if metric.unit == "share" and not math.isnan(found):
+        if metric.unit == "proportion" and not math.isnan(found):
             assert -1e-12 <= found <= 1.0 + 1e-12
 
 

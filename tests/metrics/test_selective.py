@@ -97,7 +97,7 @@ class TestWorkedByHand:
         ties = curves.tie_sensitivity(LOSSES, LEVELS, abstained=5)
         assert ties.best == pytest.approx((0 + 0.5 + 5 / 6) / 8)
         assert ties.worst == pytest.approx((2 + 1.5 + 5 / 6) / 8)
-        assert ties.tied_share == pytest.approx(2 / 3)
+        assert ties.tied_proportion == pytest.approx(2 / 3)
         assert ties.matters
         general = curves.tie_sensitivity(LOSSES, LEVELS, abstained=5, area="augrc")
         assert general.best == pytest.approx((0 + 1 + 2) / 64)
@@ -381,7 +381,7 @@ def _columns(data: list[tuple[float, int, bool]]) -> tuple[list[float], list[flo
 def test_one_row_of_weight_five_is_five_tied_items() -> None:
     whole = curves.tie_sensitivity([0, 1, 1, 1, 1, 1], [2, 1, 1, 1, 1, 1])
     assert curves.tie_sensitivity([0, 1], [2, 1], sample_weight=[1, 5]) == whole
-    assert whole.tied_share == pytest.approx(5 / 6)
+    assert whole.tied_proportion == pytest.approx(5 / 6)
 
 
 class TestAccuracyRejection:
@@ -548,4 +548,4 @@ def test_a_row_without_weight_is_no_working_point() -> None:
     # Without it nobody shares the confidence of another, but for the row that counts twice.
     ties = curves.tie_sensitivity([0, 1, 1], [0.9, 0.9, 0.4], sample_weight=weight)
     assert ties == curves.tie_sensitivity([0, 1], [0.9, 0.4], sample_weight=[1.0, 2.0])
-    assert ties.tied_share == pytest.approx(2 / 3)
+    assert ties.tied_proportion == pytest.approx(2 / 3)

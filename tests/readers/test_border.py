@@ -222,8 +222,8 @@ def test_predictions_that_never_equal_a_truth_are_warned_of(tmp_path: Path, form
     assert [told in str(each) for each in evaluate(read(path), metrics=["accuracy"]).only.warnings].count(
         True
     ) == 1
-    artifact = json.loads(call("evaluate", path, "--metric", "accuracy", "--json").stdout)
-    assert sum(told in json.dumps(each) for each in artifact["warnings"]) == 1
+    results_json = json.loads(call("evaluate", path, "--metric", "accuracy", "--json").stdout)
+    assert sum(told in json.dumps(each) for each in results_json["warnings"]) == 1
     for command in (("evaluate", path, "--metric", "accuracy"), ("check", path)):
         assert " ".join(call(*command).stdout.split()).count(told) == 1
     path = written({"truth": ["a", "b"], "prediction": ["A", "a"]}, form, tmp_path)
@@ -251,16 +251,16 @@ def test_rows_that_begin_with_a_hash_are_rows(tmp_path: Path) -> None:
         "lo",
         "--high",
         "hi",
-        "--claim",
+        "--nominal",
         0.9,
         "--bootstrap-resamples",
         0,
         "--json",
     )
-    assert json.loads(done.stdout)["claims"][0]["metrics"]["coverage"]["value"] == pytest.approx(2 / 3)
+    assert json.loads(done.stdout)["by_nominal"][0]["metrics"]["coverage"]["value"] == pytest.approx(2 / 3)
     (tmp_path / "t.csv").write_text("y,lo,hi,hi\n1,0,2,0\n")
     done = call(
-        "intervals", tmp_path / "t.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", 0.9
+        "intervals", tmp_path / "t.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", 0.9
     )
     assert done.exit_code == 3
     assert "columns 3 and 4 have the same name; rename one" in done.stderr
@@ -567,18 +567,18 @@ def test_crossed_bounds_are_an_error_or_mean_what_is_said(tmp_path: Path) -> Non
     path.write_text("y,lo,hi\n1,0,2\n2,3,1\n5,0,2\n")
 
     def coverage(*options: str) -> Any:
-        asked = ["intervals", path, "--truth", "y", "--low", "lo", "--high", "hi", "--claim", 0.9]
+        asked = ["intervals", path, "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", 0.9]
         return call(*asked, "--bootstrap-resamples", 0, "--json", *options)
 
     assert coverage().exit_code == 3
     for how, value, width in (("sort", 2 / 3, 2.0), ("empty", 1 / 3, 4 / 3)):
-        found = json.loads(coverage("--crossed", how).stdout)["claims"][0]["metrics"]
+        found = json.loads(coverage("--crossed", how).stdout)["by_nominal"][0]["metrics"]
         assert found["coverage"]["value"] == pytest.approx(value)
         assert found["mean_width"]["value"] == pytest.approx(width)
         items = read(path, truth="y", low="lo", high="hi", crossed=how)
-        judged = evaluate(items, metrics=["interval_coverage"], resamples=0).metrics
-        assert judged is not None
-        assert judged["interval_coverage"].value == pytest.approx(value)
+        evaluated = evaluate(items, metrics=["interval_coverage"], resamples=0).metrics
+        assert evaluated is not None
+        assert evaluated["interval_coverage"].value == pytest.approx(value)
     done = coverage("--crossed", "ignore")
     assert done.exit_code == 2
     assert "unknown crossed 'ignore'; known: sort, empty" in done.stderr

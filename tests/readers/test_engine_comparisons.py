@@ -30,11 +30,11 @@ ROLES: dict[str, Any] = {
 }
 
 
-def better(table: pl.DataFrame, share: float = 0.2, *, seed: int = 5) -> pl.DataFrame:
+def better(table: pl.DataFrame, proportion: float = 0.2, *, seed: int = 5) -> pl.DataFrame:
     """Another system on the same items: more of its answers are right, others fail, and it is sure of others."""
     rng = np.random.default_rng(seed)
     count = len(table)
-    mended, truth = rng.random(count) < share, table["t"].fill_null(0.0).to_numpy()
+    mended, truth = rng.random(count) < proportion, table["t"].fill_null(0.0).to_numpy()
     declined = table["a"].to_numpy() & (rng.random(count) < 0.7)
     failed = ~declined & (rng.random(count) < 0.03)
     sure = np.where(declined, np.nan, rng.integers(0, 5, count) / 4)
@@ -66,7 +66,7 @@ def assert_same_comparison(found: Result, expected: Result, tolerance: float = 1
     assert found.matching == expected.matching
     assert found.differences
     for one, other in zip(found.differences, expected.differences, strict=True):
-        for part in ("metric", "confidence", "group", "left", "right", "verdict", "words", "family"):
+        for part in ("metric", "confidence", "group", "left", "right", "verdict", "sentence", "family"):
             assert getattr(one, part) == getattr(other, part), (one, part)
         for part in ("value", "low", "high", "se", "degrees"):
             ends = getattr(one.estimate, part), getattr(other.estimate, part)
@@ -111,7 +111,7 @@ def test_every_question_has_the_same_answer(tmp_path: Path, question: str, clust
     loaded = compared(systems, "numpy", **asked)
     assert_same_comparison(compared(systems, "duckdb", **asked), loaded)
     assert loaded.matching is not None
-    assert loaded.matching.judged < loaded.matching.shared == len(tables["old"])
+    assert loaded.matching.evaluated < loaded.matching.shared == len(tables["old"])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -143,7 +143,7 @@ def test_where_every_row_matches_tables_are_counted_as_they_are(tmp_path: Path) 
     counted = compared(systems, "duckdb")
     assert_same_comparison(counted, compared(systems, "numpy"))
     assert counted.matching is not None
-    assert counted.matching.judged == counted.matching.total
+    assert counted.matching.evaluated == counted.matching.total
 
 
 def test_what_some_system_lacks_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_what_some_system_lacks_is_left_out_where_that_is_asked_for(tmp_path: Pa
     counted = compared(systems, "duckdb", intersection_only=True)
     assert_same_comparison(counted, compared(systems, "numpy", intersection_only=True))
     assert counted.matching is not None
-    assert counted.matching.clusters_alone["old"] > 0
-    assert counted.matching.clusters_alone["new"] > 0
+    assert counted.matching.clusters_unmatched["old"] > 0
+    assert counted.matching.clusters_unmatched["new"] > 0
 
 
 @pytest.mark.parametrize("named", ["old", "new"])
@@ -323,7 +323,7 @@ def test_a_gate_gives_the_same_verdict(tmp_path: Path) -> None:
     found.append(abstain.gate(items["new"], conditions, baseline=items["old"], confidence="c"))
     told = [
         (
-            [(check.verdict, check.words) for check in each.checks],
+            [(check.verdict, check.sentence) for check in each.checks],
             *(each.clusters, each.compared, each.cluster_noun, each.confidence, each.warnings),
         )
         for each in found
@@ -357,7 +357,7 @@ def test_a_confidence_that_nobody_named_may_be_undefined(tmp_path: Path, form: s
         abstain.compare(systems, metrics=["augrc"], engine=engine) for engine in ("duckdb", "numpy")
     )
     assert_same_comparison(counted, loaded)
-    words = counted.difference("sure", "unsure").words
+    words = counted.difference("sure", "unsure").sentence
     assert words.endswith(
         "augrc is undefined for sure: some answered rows have no confidence to be ranked by; name another confidence"
     )

@@ -71,7 +71,7 @@ def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, monkeypatch: pytest
     if not hasattr(duckdb.DuckDBPyConnection, "query_progress"):  # older versions report none
         assert not told
         return
-    assert {share for share in told if 0.0 < share < 100.0}
+    assert {proportion for proportion in told if 0.0 < proportion < 100.0}
     assert max(told) <= 100.0
 
 

@@ -171,7 +171,7 @@ def test_rows_are_clusters_where_none_are_named(tmp_path: Path, form: str) -> No
     questions: list[dict[str, Any]] = [{}, {"metrics": ["aurc", "accuracy"], "by": "site"}]
     for settings in questions:
         counted = abstain.evaluate(path, engine="duckdb", **roles, **settings)
-        assert "cluster" in counted.only.basis.judged.unnamed
+        assert "cluster" in counted.only.basis.evaluated.unnamed
         assert_same(counted, abstain.evaluate(path, engine="numpy", **roles, **settings))
 
 

@@ -178,7 +178,7 @@ def evaluation_file() -> Any:
     }
 
 
-def judged(path: Path, **options: Any) -> None:
+def evaluated(path: Path, **options: Any) -> None:
     """Read and judge, as the command line does; then write and read back alike."""
     items = read(path, **options)
     repr(items)
@@ -210,7 +210,7 @@ def outcome(path: Path, attempt: Callable[..., object], **options: Any) -> str:
 
 def try_it(path: Path, content: bytes, attempt: Callable[..., object] | None = None, **options: Any) -> None:
     path.write_bytes(content)
-    message = outcome(path, attempt or judged, **options)
+    message = outcome(path, attempt or evaluated, **options)
     assert path.name in message
     assert SECRET not in message
 

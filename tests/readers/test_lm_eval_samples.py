@@ -27,8 +27,8 @@ def test_multiple_choice(lm_eval_samples: Path) -> None:
     assert items.prediction[5] == str(best)
     assert items.truth[5] == record["target"] == "1"
     total = sum(math.exp(value) for value in likelihoods)
-    share = math.exp(likelihoods[best]) / total
-    assert items.signals["confidence"].values[5] == pytest.approx(share)
+    proportion = math.exp(likelihoods[best]) / total
+    assert items.signals["confidence"].values[5] == pytest.approx(proportion)
     assert items.signals["token_msp"].values[5] == pytest.approx(math.exp(likelihoods[best]))
     assert items.signals["token_energy"].values[5] == pytest.approx(math.log(total))
     others = sorted((math.exp(value) / total for value in likelihoods), reverse=True)

@@ -9,7 +9,7 @@ import pytest
 
 from abstain import ArgumentError, Items, read
 from abstain.evaluation import compare, evaluate
-from abstain.report.artifact import artifact, encode, metrics_schema
+from abstain.report.results_json import encode, metrics_schema, results_json
 from examples import EXAMPLES, differences, load
 from systems import careless_and_careful
 
@@ -17,11 +17,11 @@ NOW = datetime(2026, 1, 3, tzinfo=UTC)
 
 
 def single(items: Items, **settings: Any) -> Any:
-    return json.loads(encode(artifact(evaluate(items, **settings), NOW)))
+    return json.loads(encode(results_json(evaluate(items, **settings), NOW)))
 
 
 def paired(left: Items, right: Items, **settings: Any) -> Any:
-    return json.loads(encode(artifact(compare(left, right, **settings), NOW)))
+    return json.loads(encode(results_json(compare(left, right, **settings), NOW)))
 
 
 def test_one_input_gives_the_published_artifact() -> None:
@@ -90,7 +90,7 @@ def test_a_run_that_failed_as_a_whole_gives_an_artifact_that_says_so(
 
 def test_no_nan_ever_reaches_the_file() -> None:
     alone = Items.from_arrays([1], [0], confidence=[1])
-    text = encode(artifact(evaluate(alone, loss="abs", resamples=5, convention="torch-uncertainty"), NOW))
+    text = encode(results_json(evaluate(alone, loss="abs", resamples=5, convention="torch-uncertainty"), NOW))
     assert b"NaN" not in text
     assert json.loads(text)["confidence_variants"]["confidence"]["aurc_full"] is None
 
@@ -113,7 +113,7 @@ def test_a_delta_carries_its_verdict_and_its_systems(
     careless, careful = careless_and_careful()
     sides = {"B": careful, "A": careless} if mirrored else {"A": careless, "B": careful}
     result = evaluate(sides, metrics=["accuracy"], confidence="confidence", resamples=resamples)
-    document = json.loads(encode(artifact(result, NOW)))
+    document = json.loads(encode(results_json(result, NOW)))
     validator.validate(document)
     delta = document["comparison"]["deltas"]["confidence"]["augrc_full"]
     # Lower is better, and B is: on the right the difference is negative, on the left positive.
@@ -151,4 +151,4 @@ def test_three_systems_are_no_artifact() -> None:
     careless, careful = careless_and_careful()
     three = compare({"A": careless, "B": careful, "C": careful}, metrics="accuracy", resamples=0)
     with pytest.raises(ArgumentError, match=r"one system or two, and there are 3; .*--format json"):
-        artifact(three, NOW)
+        results_json(three, NOW)

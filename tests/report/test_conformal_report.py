@@ -14,12 +14,12 @@ import pytest
 from rich.console import Console
 
 from abstain.evaluation.conformal import CoverageResult, evaluate_intervals, evaluate_sets
-from abstain.report.artifact import encode
-from abstain.report.artifact_conformal import conformal_artifact, conformal_schema
 from abstain.report.charts import FORMATS, save_chart
 from abstain.report.charts.intervals import charts, coverage_chart
 from abstain.report.console import console_for
 from abstain.report.coverage import coverage_summary, coverage_tables
+from abstain.report.results_json import encode
+from abstain.report.results_json_conformal import conformal_results_json, conformal_schema
 from abstain.report.tables import render
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _judged(*, infinite: bool = False) -> CoverageResult:
     return evaluate_intervals(
         truth,
         bounds,
-        claim=[0.5, 0.9],
+        nominal=[0.5, 0.9],
         cluster=np.repeat(np.arange(40), 3),
         groups={"site": site},
         features={"x": rng.normal(size=120)},
@@ -50,7 +50,7 @@ def _judged(*, infinite: bool = False) -> CoverageResult:
 def _judged_sets() -> CoverageResult:
     rng = np.random.default_rng(1)
     return evaluate_sets(
-        rng.integers(0, 3, 60), rng.random((60, 3)) < 0.7, claim=0.9, labels=["a", "b", "c"], resamples=20
+        rng.integers(0, 3, 60), rng.random((60, 3)) < 0.7, nominal=0.9, labels=["a", "b", "c"], resamples=20
     )
 
 
@@ -58,7 +58,7 @@ def _loaded(result: CoverageResult) -> dict[str, Any]:
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
-    loaded: dict[str, Any] = json.loads(encode(conformal_artifact(result, NOW)), parse_constant=refuse)
+    loaded: dict[str, Any] = json.loads(encode(conformal_results_json(result, NOW)), parse_constant=refuse)
     return loaded
 
 
@@ -70,11 +70,14 @@ def test_the_artifact_is_strict_json_of_its_schema(make: Any) -> None:
     assert loaded["schema_version"] == "2"
     assert loaded["created_at"] == "2026-01-02T03:04:05Z"
     assert loaded["kind"] == result.kind
-    assert len(loaded["claims"]) == len(result.claims)
-    coverage = loaded["claims"][0]["metrics"]["coverage"]
-    assert coverage["value"] == result.claims[0]["coverage"].value
-    assert coverage["interval"] == [result.claims[0]["coverage"].low, result.claims[0]["coverage"].high]
-    assert loaded["claims"][0]["verdict"]["verdict"] in {
+    assert len(loaded["by_nominal"]) == len(result.by_nominal)
+    coverage = loaded["by_nominal"][0]["metrics"]["coverage"]
+    assert coverage["value"] == result.by_nominal[0]["coverage"].value
+    assert coverage["interval"] == [
+        result.by_nominal[0]["coverage"].low,
+        result.by_nominal[0]["coverage"].high,
+    ]
+    assert loaded["by_nominal"][0]["verdict"]["verdict"] in {
         "covered",
         "over-covered",
         "under-covered",
@@ -88,7 +91,7 @@ def test_a_grouping_called_width_hides_no_stratum() -> None:
     result = evaluate_intervals(
         truth,
         np.stack([-half, half], axis=1),
-        claim=0.9,
+        nominal=0.9,
         bins=2,
         groups={"width": np.arange(40) % 2},
         resamples=0,
@@ -96,7 +99,7 @@ def test_a_grouping_called_width_hides_no_stratum() -> None:
     table = coverage_tables(result)[0]
     parts = [row[2] for row in table.rows if row[1] == "coverage by width"]
     assert parts == [
-        str(part.label) for part in (*result.claims[0].strata, *result.claims[0].groups["width"])
+        str(part.label) for part in (*result.by_nominal[0].strata, *result.by_nominal[0].groups["width"])
     ]
     assert len(parts) == 4
 
@@ -106,7 +109,7 @@ def test_a_grouping_called_size_hides_no_chart() -> None:
     result = evaluate_sets(
         rng.integers(0, 3, 30),
         rng.random((30, 3)) < 0.7,
-        claim=0.9,
+        nominal=0.9,
         groups={"size": np.arange(30) % 2},
         resamples=0,
     )
@@ -116,15 +119,15 @@ def test_a_grouping_called_size_hides_no_chart() -> None:
 
 
 def test_infinity_is_null_with_a_reason() -> None:
-    width = _loaded(_judged(infinite=True))["claims"][1]["metrics"]["mean_width"]
+    width = _loaded(_judged(infinite=True))["by_nominal"][1]["metrics"]["mean_width"]
     assert width["value"] is None
     assert width["reason"] == "at least one interval is infinite"
     assert width["interval"] is None
 
 
 def test_an_empty_stratum_is_kept_with_count_zero() -> None:
-    result = evaluate_sets([0, 1], [[1, 0], [1, 0]], claim=0.9, resamples=0)
-    stratum = _loaded(result)["claims"][0]["strata"][2]
+    result = evaluate_sets([0, 1], [[1, 0], [1, 0]], nominal=0.9, resamples=0)
+    stratum = _loaded(result)["by_nominal"][0]["strata"][2]
     assert (stratum["count"], stratum["coverage"]["value"], stratum["verdict"]) == (0, None, None)
 
 
@@ -138,7 +141,7 @@ def _printed(result: CoverageResult) -> str:
 def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
     result = _judged()
     text = _printed(result)
-    assert result.claims[0].verdict.verdict in text
+    assert result.by_nominal[0].verdict.verdict in text
     assert "[red]north[/red]" in text
     assert "coverage by site at claim 0.9" in text
     assert "worst slab" in text
@@ -167,18 +170,18 @@ def test_the_summary_keeps_to_the_width_of_a_terminal() -> None:
 def test_the_table_for_programs_has_every_metric_and_every_part() -> None:
     result = _judged_sets()
     (table,) = coverage_tables(result)
-    claim = result.claims[0]
-    assert [row[1] for row in table.rows[: len(claim)]] == list(claim)
-    assert {row[5] for row in table.rows if row[1] == "coverage"} == {claim.verdict.verdict}
+    nominal = result.by_nominal[0]
+    assert [row[1] for row in table.rows[: len(nominal)]] == list(nominal)
+    assert {row[5] for row in table.rows if row[1] == "coverage"} == {nominal.verdict.verdict}
     classes = [row[2:5] for row in table.rows if row[1] == "coverage by true class"]
-    assert classes == [(part.label, part.count, part.coverage) for part in claim.groups["true class"]]
-    assert render([table], "csv").startswith("claim,metric,part,rows,value,value_low,value_high,verdict\n")
+    assert classes == [(part.label, part.count, part.coverage) for part in nominal.groups["true class"]]
+    assert render([table], "csv").startswith("nominal,metric,part,rows,value,value_low,value_high,verdict\n")
 
 
 def test_many_groups_show_the_worst() -> None:
     truth = np.zeros(60)
     bounds = np.array([[-1.0, 1.0]] * 59 + [[1.0, 2.0]])
-    result = evaluate_intervals(truth, bounds, claim=0.9, groups={"id": np.arange(60)}, resamples=0)
+    result = evaluate_intervals(truth, bounds, nominal=0.9, groups={"id": np.arange(60)}, resamples=0)
     text = _printed(result)
     assert "coverage by id, lowest first" in text
     assert "40 groups with higher coverage are in the artifact" in text
@@ -207,6 +210,6 @@ def test_a_chart_shows_the_numbers_of_the_result() -> None:
     specification = coverage_chart(result).to_dict()
     rows = [row for values in specification["datasets"].values() for row in values]
     found = {row["x"]: (row["y"], row["low"], row["high"]) for row in rows if "verdict" in row}
-    for each in result.claims:
+    for each in result.by_nominal:
         estimate = each.verdict.estimate
-        assert found[each.claim] == (estimate.value, estimate.low, estimate.high)
+        assert found[each.nominal] == (estimate.value, estimate.low, estimate.high)

@@ -79,10 +79,10 @@ def tables(page: str) -> dict[str, list[list[str]]]:
     return found
 
 
-def in_words(page: str, label: str = "Differences") -> dict[tuple[str, str], str]:
+def conclusion(page: str, label: str = "Differences") -> dict[tuple[str, str], str]:
     """What the comparison says, by confidence and metric."""
     heading, *rows = tables(page)[label]
-    assert heading[-1] == "in words"
+    assert heading[-1] == "conclusion"
     return {(row[heading.index("confidence")], row[heading.index("metric")]): row[-1] for row in rows}
 
 
@@ -210,7 +210,7 @@ def test_the_comparison_says_which_side_is_better_and_its_mirror_the_other(
     systems = dict(zip(("good", "bad"), clear_cut(), strict=True))
     result = compare({name: systems[name] for name in order}, resamples=0)
     page = report_html(result)
-    told = in_words(page)
+    told = conclusion(page)
     assert told["confidence", "AUGRC"] == "good is better"
     assert told["confidence", "AURC"] == "good is better"
     # Both answer everything: nobody answers more.
@@ -238,10 +238,10 @@ def test_who_answers_more_is_higher_not_better() -> None:
     )
     for systems, side in (([good, shy], "left"), ([shy, good], "right")):
         page = report_html(compare(*systems, resamples=0))
-        assert in_words(page)["any", "Cmax"] == "no winner"
+        assert conclusion(page)["any", "Cmax"] == "no winner"
         other = "right" if side == "left" else "left"
         assert f"Cmax: {side} is higher than {other} by 0.500" in words(page)
-        assert in_words(page)["confidence", "AUGRC"] == "not comparable"
+        assert conclusion(page)["confidence", "AUGRC"] == "not comparable"
 
 
 def test_a_comparison_that_cannot_be_told_says_so() -> None:
@@ -251,8 +251,8 @@ def test_a_comparison_that_cannot_be_told_says_so() -> None:
     told = words(page)
     assert "run_a.json (zero_shot) against run_a.json (few_shot)" in told
     assert "AUGRC by llm at coverage 0.56: inconclusive, right - left = " in told
-    assert in_words(page)["llm", "AUGRC"] == "not comparable"
-    assert in_words(page)["llm", "AUGRC at 0.56"] == "inconclusive"
+    assert conclusion(page)["llm", "AUGRC"] == "not comparable"
+    assert conclusion(page)["llm", "AUGRC at 0.56"] == "inconclusive"
     assert [one["key"] for one in explorer(page)["curves"]] == [
         "left: llm",
         "left: token_msp",
@@ -270,7 +270,7 @@ def test_intervals_have_a_report_and_a_panel() -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=200)
     bounds = np.column_stack([np.full(200, -1.0), np.full(200, 1.0)])
-    coverage = evaluate_intervals(truth, bounds, claim=0.9, resamples=50, groups={"site": ["a", "b"] * 100})
+    coverage = evaluate_intervals(truth, bounds, nominal=0.9, resamples=50, groups={"site": ["a", "b"] * 100})
     alone = words(report_html(coverage))
     assert "At a claim of 0.9 the intervals are under-covered" in alone
     beside = words(report_html(run(), coverage=coverage))
@@ -456,7 +456,7 @@ def test_the_page_begins_with_what_may_be_answered_at_the_risk_asked_for() -> No
 
 
 def test_two_systems_have_a_sentence_each() -> None:
-    items = promised_result().only.basis.judged
+    items = promised_result().only.basis.evaluated
     result = compare({"a": items, "b": items}, match="rows", resamples=0)
     page = report_html(result, risk=0.05)
     assert "a: to be 95% sure that at most 5% of answers are wrong" in page
@@ -466,12 +466,12 @@ def test_two_systems_have_a_sentence_each() -> None:
 def test_the_explorer_knows_what_is_promised_for_each_risk() -> None:
     result = promised_result()
     curve = explorer(report_html(result))["curves"][0]
-    promised = {risk: (curve["k"][place], curve["w"][place]) for risk, place in curve["p"]}
+    guaranteed = {risk: (curve["k"][place], curve["w"][place]) for risk, place in curve["p"]}
     for risk in (0.02, 0.05, 0.1):
         policy = result.only.policy(risk)
-        assert policy.seen is not None
-        assert promised[risk] == (policy.seen.answered, policy.seen.wrong)
-    assert 0.01 not in promised
+        assert policy.observed is not None
+        assert guaranteed[risk] == (policy.observed.answered, policy.observed.wrong)
+    assert 0.01 not in guaranteed
     page = report_html(result)
     assert "Largest coverage whose risk is promised to be at most, in %" in page
     assert "Risk seen of at most, in %" in page

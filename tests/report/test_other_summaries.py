@@ -45,7 +45,7 @@ def test_a_gate_says_its_verdict_and_every_condition() -> None:
     run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     result = gate(run, ["accuracy below 0.5", "accuracy below 0.75", "accuracy above 0.6"], resamples=200)
     text = gate_text(result, 80)
-    assert text.startswith("gate: fail\n\nverdict       in words\n")
+    assert text.startswith("gate: fail\n\nverdict       conclusion\n")
     assert "pass          accuracy is 0.800 [0.615, 0.909], not below 0.5\n" in text
     assert "inconclusive  accuracy is 0.800 [0.615, 0.909], which spans 0.75\n" in text
     assert "fail          accuracy is 0.800 [0.615, 0.909], above 0.6\n" in text
@@ -63,8 +63,10 @@ def test_the_warnings_of_a_gate_are_said_and_stay_text() -> None:
     run = Items.from_arrays([1] * 9, [1] * 9, confidence=[0.9] * 9)
     result = gate(run, "accuracy below 0.5", resamples=50)
     assert "with fewer than 10" in " ".join(gate_text(result).split())
-    (judged,) = result.checks
-    bad = replace(result, checks=(replace(judged, verdict="fail", words=HOSTILE),), cluster_noun=HOSTILE)
+    (evaluated,) = result.checks
+    bad = replace(
+        result, checks=(replace(evaluated, verdict="fail", sentence=HOSTILE),), cluster_noun=HOSTILE
+    )
     assert "\x1b" not in gate_text(bad)
     assert "<script" not in gate_markdown(bad)
     assert [case[0].tag for case in ET.fromstring(gate_junit(bad)).findall("testsuite/testcase")] == [
@@ -130,9 +132,9 @@ def test_no_metric_name_is_broken_in_their_list(width: int) -> None:
 def test_a_notebook_shows_the_coverage_of_intervals() -> None:
     truth = np.arange(60.0)
     ends = np.column_stack([truth - 1.0, truth + np.where(truth % 10 == 0, -0.5, 1.0)])
-    result = evaluate_intervals(truth, ends, claim=0.9, resamples=20)
+    result = evaluate_intervals(truth, ends, nominal=0.9, resamples=20)
     page = result_html(result)
-    (claim,) = result.claims
-    assert f"<td>{claim.verdict.verdict}</td>" in page
-    assert f'<td class="number">{claim["coverage"]}</td>' in page
+    (nominal,) = result.by_nominal
+    assert f"<td>{nominal.verdict.verdict}</td>" in page
+    assert f'<td class="number">{nominal["coverage"]}</td>' in page
     assert page.startswith("<div><p>60 intervals of 60 clusters</p><table>")

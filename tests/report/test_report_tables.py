@@ -202,7 +202,7 @@ WIDE = Table(
         Column("right", estimate=True),
         Column("difference", estimate=True),
         Column("p", digits=4, p_value=True),
-        Column("in_words"),
+        Column("conclusion"),
     ),
     tuple(
         (
@@ -229,7 +229,7 @@ def test_a_text_says_the_same_at_every_width(width: int | None) -> None:
     text = table_text(WIDE, width)
     assert text.count("0.134 [0.094, 0.176]") == 6
     assert text.count("0.0100") == 2
-    for heading in ("left", "right", "difference", "in words"):
+    for heading in ("left", "right", "difference", "conclusion"):
         assert text.count(f" {heading}") == 1
     blocks = text.strip().split("\n\n")
     assert all(block.startswith("confidence") for block in blocks)

@@ -81,7 +81,7 @@ def test_a_metric_that_is_better_when_higher_is_worded_by_its_own_direction(mirr
     result = pair(mirrored=mirrored, metrics=["accuracy"])
     assert "B is better than A by 0.500 [" in printed(result)
     (row,) = json.loads(render(views.tables(result), "json"))["tables"][0]["rows"]
-    assert (row["verdict"], row["in_words"]) == ("left" if mirrored else "right", "B is better")
+    assert (row["verdict"], row["conclusion"]) == ("left" if mirrored else "right", "B is better")
     assert (row["left"], row["right"]) == (("B", "A") if mirrored else ("A", "B"))
     assert (row["left_value"], row["right_value"]) == ((1.0, 0.5) if mirrored else (0.5, 1.0))
     assert row["difference"] == (-0.5 if mirrored else 0.5)

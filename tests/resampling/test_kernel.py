@@ -276,8 +276,8 @@ def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
     """There they are summed up by stretches, to 2e-13; sums are exact, and no level or width changes a bit."""
     tally, weights = long_ranking(kind)
     asked = CurveRequest(risk=True, areas_at=(False, True, False, True))
-    shares = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
-    targets = shares * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
+    proportions = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
+    targets = proportions * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
     with weigh_with(NUMPY):
         expected = walked_parts(
             integrate_curve(tally, WeightBatch(weights.astype(float)), asked, targets), asked

@@ -11,7 +11,7 @@ from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, Logprob, Logprobs, ModelOutput, ModelUsage, TopLogprob, get_model
 
-from abstain.runs import judged
+from abstain.runs import answer_scorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ def run_all(
     folder: Path, solver: Any, script: Callable[..., ModelOutput], samples: list[Sample], **settings: Any
 ) -> EvalLog:
     (log,) = inspect_ai.eval(
-        Task(dataset=samples, solver=solver, scorer=judged()),
+        Task(dataset=samples, solver=solver, scorer=answer_scorer()),
         model=get_model("mockllm/model", custom_outputs=script),
         log_dir=str(folder),
         display="none",

@@ -75,9 +75,9 @@ def test_metrics_inside_equal_those_of_the_log_outside(tmp_path: Path, rated: bo
     assert items.counts.abstained > 0
     compared = 0
     chosen: list[Any] = [make(RANKED, cluster="patient") for make in METRICS.values()]
-    from abstain.runs import judged  # noqa: PLC0415
+    from abstain.runs import answer_scorer  # noqa: PLC0415
 
-    scored = score_log(log, judged(), metrics=chosen, action="overwrite", display="none")
+    scored = score_log(log, answer_scorer(), metrics=chosen, action="overwrite", display="none")
     assert scored.results is not None
     (found,) = scored.results.scores
     for name in METRICS:
@@ -103,7 +103,7 @@ def test_the_command_line_says_the_same_as_inspect(tmp_path: Path) -> None:
     )
     outside = json.loads(done.stdout)["confidence_variants"][RANKED]
     scores = [
-        (sample.id, sample.scores["judged"])
+        (sample.id, sample.scores["answer_scorer"])
         for sample in log.samples or []
         if sample.scores is not None and not sample.error
     ]
@@ -138,7 +138,8 @@ def test_inspect_finds_them_by_name(tmp_path: Path) -> None:
         "import sys\n"
         "assert not any(name.startswith('abstain') for name in sys.modules)\n"
         "kinds = {'solver': ['ask', 'may_abstain', 'verbalized_confidence', 'token_signals', 'consistency', 'p_true',\n"
-        "    'semantic_entropy', 'evidence'], 'scorer': ['judged'], 'metric': ['augrc'], 'task': ['questions']}\n"
+        "    'semantic_entropy', 'evidence'], 'scorer': ['answer_scorer'], 'metric': ['augrc'],\n"
+        "    'task': ['questions']}\n"
         "for kind, names in kinds.items():\n"
         "    for name in names:\n"
         "        assert registry_lookup(kind, f'abstain/{name}') is not None, name\n"
@@ -197,7 +198,7 @@ def test_inspect_eval_takes_a_solver_by_name(tmp_path: Path, local_server: str) 
     )
     assert ours.returncode == 0, ours.stderr
     assert len(read(tmp_path / "run.json")) == 2
-    assert read(next((tmp_path / "run-logs").glob("*.eval"))).provenance["scorer"] == "judged"
+    assert read(next((tmp_path / "run-logs").glob("*.eval"))).provenance["scorer"] == "answer_scorer"
 
 
 @pytest.mark.slow
@@ -206,7 +207,7 @@ def test_inspect_score_takes_a_metric_by_name(tmp_path: Path) -> None:
     path = next(tmp_path.glob("*.eval"))
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "inspect_ai", "score", str(path), "--scorer", "abstain/judged"),
+            *(sys.executable, "-m", "inspect_ai", "score", str(path), "--scorer", "abstain/answer_scorer"),
             *(
                 "--metric",
                 "abstain/augrc",

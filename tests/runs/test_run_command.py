@@ -75,11 +75,11 @@ def test_killed_in_the_middle_and_gone_on_with(tmp_path: Path, local_server: str
         kept[name] == answer
         for name, answer in zip(old.item.tolist(), old.metadata["answer"].tolist(), strict=True)
     )
-    judged = abstain(
+    evaluated = abstain(
         tmp_path, "evaluate", "run.json", "--confidence", "all", "--json", "--bootstrap-resamples", "0"
     )
-    assert judged.returncode == 0, judged.stderr
-    assert len(json.loads(judged.stdout)["confidence_variants"]) == 13
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert len(json.loads(evaluated.stdout)["confidence_variants"]) == 13
     again = abstain(tmp_path, *asked, "--resume")
     assert again.returncode == 0, again.stderr
     assert len(list((tmp_path / "run-logs").glob("*.eval"))) == 2
@@ -97,7 +97,7 @@ def test_one_in_twenty_requests_fails_and_one_item_always(tmp_path: Path, local_
     with failing(local_server, status) as (address, got):
         asked = (*ASKED, *SIGNALS, "--base-url", address, "-o", "run.json")
         done = abstain(tmp_path, *asked, "--compute-aurc")
-        judged = read(tmp_path / "run.json")
+        evaluated = read(tmp_path / "run.json")
         requests = len(got)
         broken.clear()
         mended = abstain(tmp_path, *asked, "--resume")
@@ -105,7 +105,7 @@ def test_one_in_twenty_requests_fails_and_one_item_always(tmp_path: Path, local_
     assert got.count(500) >= 3
     assert "failed, HTTP 404: 1" in done.stdout
     assert "AURC" in done.stdout
-    items = judged
+    items = evaluated
     assert len(items) == 40
     assert items.counts.failed == 1
     assert (items.cluster[items.outcome == 2].tolist(), items.item[items.outcome == 2].tolist()) == (
@@ -219,10 +219,10 @@ def test_an_instrument_writes_the_run_file_of_its_system(tmp_path: Path, local_s
             ]
         assert all(isinstance(count, int) for count in record["evidence_counts"].values())
         assert all(type(score) in (int, type(None)) for score in record["predicted_items"].values())
-    judged = abstain(
+    evaluated = abstain(
         tmp_path, "evaluate", "run.json", "--confidence", "all", "--json", "--bootstrap-resamples", "0"
     )
-    assert judged.returncode == 0, judged.stderr
+    assert evaluated.returncode == 0, evaluated.stderr
     assert experiment["results"]["total_subjects"] == 2
     assert experiment["provenance"]["participants_requested"] == 2
     totals = abstain(

@@ -31,7 +31,7 @@ RATED = {"metadata": {"scale": [0, 3]}, "target": "2"}
 
 def score_of(sample: Any) -> Any:
     assert sample.error is None, sample.error
-    return sample.scores["judged"]
+    return sample.scores["answer_scorer"]
 
 
 def test_an_answer_is_judged_and_its_way_out_is_offered(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_token_signals(tmp_path: Path) -> None:
     assert script.configs[0].logprobs is True
     assert script.configs[0].top_logprobs == 5
     assert found["token_msp"] == pytest.approx((0.5 + 0.8) / 2)
-    shares = (8 / 9, 1 / 9)
-    entropy = -sum(share * math.log(share) for share in shares)
+    proportions = (8 / 9, 1 / 9)
+    entropy = -sum(proportion * math.log(proportion) for proportion in proportions)
     assert found["token_pe"] == pytest.approx((math.log(2) + entropy) / 2)
     assert found["token_energy"] == pytest.approx((0.0 + math.log(0.9)) / 2)
     after = run_once(tmp_path, chain(may_abstain(), token_signals()), Script(reply("yes", tokens)), **YES_NO)
@@ -258,10 +258,10 @@ def test_semantic_entropy_uses_the_samples_of_consistency(tmp_path: Path) -> Non
 
 
 def test_semantic_entropy_by_a_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: list[str] = []
+    evaluated: list[str] = []
 
     def verdict(messages: list[Any], *_: object) -> ModelOutput:
-        judged.append(messages[-1].text)
+        evaluated.append(messages[-1].text)
         same = "the city of Paris" in messages[-1].text and "Lyon" not in messages[-1].text
         return output(f'{{"same": {str(same).lower()}}}')
 
@@ -272,7 +272,7 @@ def test_semantic_entropy_by_a_judge(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = score_of(run_once(tmp_path, solver, script, target="Paris")).metadata
     # Paris three times in two wordings, Lyon once; the same words are not asked about.
     assert found["semantic_entropy"] == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
-    assert len(judged) == 2
+    assert len(evaluated) == 2
 
 
 def test_evidence_counts_what_stands_in_the_text(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from abstain import ArgumentError, DataError, FormatError, Items, choose_threshold, read, read_policy
 from abstain.calibrators import train
 from abstain.thresholds import ANSWER, DEFER, apply_policy, check_policy, policy_schema, split_by_cluster
-from promised import drawn, promised_items
+from guaranteed import drawn, promised_items
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -289,7 +289,7 @@ def test_the_published_schema_fits(policy: Policy) -> None:
         policy,
         choose_threshold(promised_items(10), risk=0.05),
         choose_threshold(promised_items(), risk=0.1, by="site"),
-        choose_threshold(promised_items(), risk=0.1, promise="joint", sure=None),
+        choose_threshold(promised_items(), risk=0.1, risk_type="joint", sure=None),
     ):
         validator.validate(json.loads(each.to_json()))
     assert not validator.is_valid(json.loads(policy.to_json()) | {"risk": 5})
@@ -308,8 +308,8 @@ def test_per_cent_in_the_file_is_per_cent_when_applied(tmp_path: Path) -> None:
     assert policy.confidence.percent
     assert policy.threshold is not None
     assert policy.threshold < 1.0
-    assert policy.seen is not None
-    assert policy.apply(tmp_path / "cal.csv").coverage == pytest.approx(policy.seen.coverage)
+    assert policy.observed is not None
+    assert policy.apply(tmp_path / "cal.csv").coverage == pytest.approx(policy.observed.coverage)
 
 
 def test_groups_are_checked_each_by_itself() -> None:

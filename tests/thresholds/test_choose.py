@@ -12,7 +12,7 @@ from scipy import stats
 
 from abstain import ArgumentError, DataError, Items, choose_threshold, evaluate, read
 from abstain.thresholds import Policy, split_by_cluster
-from promised import drawn, promised_items
+from guaranteed import drawn, promised_items
 
 
 def alone(wrong: list[int], confidence: list[float], **options: Any) -> Items:
@@ -32,14 +32,14 @@ def test_the_sentence() -> None:
     last = next(count for count in steps if not certain[count - 1]) - 2
     assert policy.method == "binomial"
     assert policy.guarantee == "exact"
-    assert policy.seen is not None
-    assert policy.seen.answered == last
+    assert policy.observed is not None
+    assert policy.observed.answered == last
     assert policy.threshold == np.nextafter(sure[last], 1.0)
     assert str(policy) == (
         "To be 95% sure that at most 5% of answers are wrong, answer those with a confidence of at least "
-        f"{policy.shown:g}: {round(last / 2)}% of items, {last} of 200."
+        f"{policy.shown_threshold:g}: {round(last / 2)}% of items, {last} of 200."
     )
-    assert policy.seen.p_value == pytest.approx(stats.binom.cdf(errors[last - 1], last, 0.05))
+    assert policy.observed.p_value == pytest.approx(stats.binom.cdf(errors[last - 1], last, 0.05))
 
 
 def test_defaults_go_by_the_data() -> None:
@@ -52,7 +52,7 @@ def test_defaults_go_by_the_data() -> None:
         choose_threshold(single, risk=0.1, loss=np.full(400, 0.04), largest_loss=1.0).method
         == "hoeffding-bentkus"
     )
-    assert choose_threshold(promised_items(), risk=0.1, promise="joint", sure=None).method == "crc"
+    assert choose_threshold(promised_items(), risk=0.1, risk_type="joint", sure=None).method == "crc"
 
 
 def test_what_is_asymptotic_is_called_so() -> None:
@@ -72,18 +72,18 @@ def test_what_is_asymptotic_is_called_so() -> None:
 def test_nothing_certifiable_is_said_with_what_it_would_take() -> None:
     policy = choose_threshold(promised_items(10, 6, seed=3), risk=0.05)
     assert policy.threshold is None
-    assert not policy.promises
+    assert not policy.has_guarantee
     assert str(policy) == (
         "Nothing can be promised: to be 95% sure that at most 5% of answers are wrong, no threshold will do."
     )
     assert policy.reason == "even without a single error it would take 59 clusters, and here are 10"
-    assert policy.instead is not None
-    assert policy.instead.risk is not None
-    assert policy.instead.risk > 0.05
-    assert policy.instead.clusters is not None
-    assert policy.instead.clusters > 59
+    assert policy.alternative is not None
+    assert policy.alternative.risk is not None
+    assert policy.alternative.risk > 0.05
+    assert policy.alternative.clusters is not None
+    assert policy.alternative.clusters > 59
     assert "chooses after looking" in policy.lines[1]
-    again = choose_threshold(promised_items(10, 6, seed=3), risk=policy.instead.risk)
+    again = choose_threshold(promised_items(10, 6, seed=3), risk=policy.alternative.risk)
     assert again.threshold is not None
 
 
@@ -92,20 +92,20 @@ def test_the_risk_that_is_named_instead_could_have_been_promised_and_little_less
     """However small the risk that was asked for: where the sequence begins depends on it."""
     items = promised_items(120, 8, seed=2)
     refused = choose_threshold(items, risk=asked)
-    assert refused.instead is not None
-    assert refused.instead.risk is not None
-    assert choose_threshold(items, risk=refused.instead.risk).promises
-    assert not choose_threshold(items, risk=refused.instead.risk - 0.002).promises
+    assert refused.alternative is not None
+    assert refused.alternative.risk is not None
+    assert choose_threshold(items, risk=refused.alternative.risk).has_guarantee
+    assert not choose_threshold(items, risk=refused.alternative.risk - 0.002).has_guarantee
 
 
 def test_risks_that_no_threshold_was_seen_to_keep() -> None:
     wrong = [0, 1] * 150
     policy = choose_threshold(alone(wrong, [(300 - row) / 300 for row in range(300)]), risk=0.05)
     assert policy.threshold is None
-    assert policy.instead is not None
-    assert policy.instead.risk is not None
+    assert policy.alternative is not None
+    assert policy.alternative.risk is not None
     # The sequence begins at a fifth of the items: 30 of 60 wrong, whose upper bound is named, rounded up.
-    assert policy.instead.risk == pytest.approx(np.ceil(1000 * stats.beta.ppf(0.95, 31, 30)) / 1000)
+    assert policy.alternative.risk == pytest.approx(np.ceil(1000 * stats.beta.ppf(0.95, 31, 30)) / 1000)
     # (1/2 - 0.05) / (1 - 0.05)
     assert policy.must_decline == pytest.approx(0.45 / 0.95)
     assert any(
@@ -159,7 +159,7 @@ def test_data_that_cannot_be_promised_anything() -> None:
     ):
         choose_threshold(promised_items(30), finite_sample=True, largest_cluster=5)
     beyond = alone([0, 1], [0.5, 0.4])
-    with pytest.raises(DataError, match="a promise needs losses from 0 to 1"):
+    with pytest.raises(DataError, match="a risk guarantee needs losses from 0 to 1"):
         choose_threshold(beyond, loss=[0.0, 2.0], largest_loss=1.0)
 
 
@@ -182,15 +182,15 @@ def test_what_is_deferred_needlessly_is_counted_by_hand() -> None:
     """Nothing is wrong: every threshold keeps to the risk, and the last ones defer least."""
     items = alone([0] * 300, [(300 - row) / 300 for row in range(300)])
     policy = choose_threshold(items, risk=0.05, needless=0.2)
-    assert policy.seen is not None
-    assert policy.seen.answered == 300
+    assert policy.observed is not None
+    assert policy.observed.answered == 300
 
 
 def test_one_threshold_per_group_or_one_for_the_worst() -> None:
     items = promised_items(400)
     each = choose_threshold(items, risk=0.1, by="site")
     assert each.threshold is None
-    assert each.promises
+    assert each.has_guarantee
     assert [part.group for part in each.groups] == ["north", "south"]
     north = items.take(np.array([site == "north" for site in items.metadata["site"]]))
     assert each.groups[0].threshold == choose_threshold(north, risk=0.1).threshold
@@ -198,14 +198,14 @@ def test_one_threshold_per_group_or_one_for_the_worst() -> None:
     worst = choose_threshold(items, risk=0.1, by="site", worst=True)
     assert worst.threshold is not None
     assert "in every group of site, answer those with" in str(worst)
-    assert all(part.seen is not None and part.seen.risk is not None for part in worst.groups)
+    assert all(part.observed is not None and part.observed.risk is not None for part in worst.groups)
 
 
 def test_a_declared_grid_is_kept_to() -> None:
     items = promised_items(400)
     policy = choose_threshold(items, risk=0.1, grid=[0.95, 0.9, 0.8, 0.7, 0.6])
     assert policy.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
-    assert policy.shown == policy.threshold
+    assert policy.shown_threshold == policy.threshold
     betting = choose_threshold(items, risk=0.15, grid=[0.95, 0.9, 0.8, 0.7, 0.6], finite_sample=True)
     assert betting.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
 
@@ -213,21 +213,21 @@ def test_a_declared_grid_is_kept_to() -> None:
 def test_row_order_and_repetition_do_not_matter() -> None:
     items = promised_items(200)
     order = np.random.default_rng(0).permutation(len(items))
-    for options in ({}, {"finite_sample": True}, {"promise": "joint"}):
+    for options in ({}, {"finite_sample": True}, {"risk_type": "joint"}):
         first = choose_threshold(items, risk=0.12, **options)
         again = choose_threshold(items.take(order), risk=0.12, **options)
-        assert (first.threshold, first.seen) == (again.threshold, again.seen)
+        assert (first.threshold, first.observed) == (again.threshold, again.observed)
     twice = replace(items, weight=np.full(len(items), 2.0))
     doubled = items.take(np.repeat(np.arange(len(items)), 2))
     weighed, repeated = (choose_threshold(each, risk=0.12) for each in (twice, doubled))
     assert weighed.threshold == repeated.threshold
-    assert weighed.seen == repeated.seen
+    assert weighed.observed == repeated.observed
 
 
 def test_ties_are_never_split() -> None:
     levels = [0.9] * 100 + [0.6] * 100 + [0.3] * 100
     policy = choose_threshold(alone([0] * 100 + [0] * 99 + [1] + [1] * 100, levels), risk=0.05)
-    assert policy.threshold == policy.shown == 0.6
+    assert policy.threshold == policy.shown_threshold == 0.6
 
 
 def test_losses_between_right_and_wrong() -> None:
@@ -248,11 +248,11 @@ def test_the_absolute_error_is_bounded_by_the_declared_scale() -> None:
     items = Items.from_arrays([1] * 400, [1 + each for each in off], confidence=[0.9] * 400, scale=(0, 3))
     policy = choose_threshold(items, risk=0.3, loss="abs")
     assert policy.loss.largest == 3.0
-    assert policy.seen is not None
-    assert policy.seen.risk == pytest.approx(1 / 6)
+    assert policy.observed is not None
+    assert policy.observed.risk == pytest.approx(1 / 6)
     assert "the mean loss of answers is at most 30% of the largest, 3 (abs)" in str(policy)
     normalised = choose_threshold(items, risk=0.3, loss="abs_norm")
-    assert (policy.threshold, policy.seen) == (normalised.threshold, normalised.seen)
+    assert (policy.threshold, policy.observed) == (normalised.threshold, normalised.observed)
     new = Items.from_arrays([2] * 400, [2] * 400, confidence=[0.9] * 400, scale=(0, 3))
     assert policy.check(new).verdict == "kept"
 
@@ -307,11 +307,11 @@ COLUMNS: dict[str, Any] = {"truth": "y", "prediction": "p", "cluster": "who"}
 def test_frames_and_files_are_read_as_by_evaluate(tmp_path: Any) -> None:
     items = read(frame(1), **COLUMNS)
     wanted = choose_threshold(items, risk=0.12, confidence="s")
-    assert wanted.promises
+    assert wanted.has_guarantee
     frame(1).write_csv(tmp_path / "chosen.csv")
     for source in (frame(1), frame(1).to_pandas(), tmp_path / "chosen.csv", str(tmp_path / "chosen.csv")):
         policy = choose_threshold(source, risk=0.12, confidence="s", **COLUMNS)
-        assert (policy.threshold, policy.seen) == (wanted.threshold, wanted.seen)
+        assert (policy.threshold, policy.observed) == (wanted.threshold, wanted.observed)
         assert evaluate(source, confidence="s", interval="none", **COLUMNS).only.population.answered == 1200
     new = read(frame(2), **COLUMNS)
     assert str(wanted.check(frame(2), **COLUMNS)) == str(wanted.check(new))
@@ -381,5 +381,5 @@ def test_where_only_one_cluster_answers_no_sequence_begins() -> None:
         cluster=["a", "b", "a"],
     )
     policy = choose_threshold(items, risk=0.1)
-    assert not policy.promises
+    assert not policy.has_guarantee
     assert policy.reason == "even without a single error it would take 29 clusters, and here are 2"

@@ -101,18 +101,18 @@ def brute(cluster: np.ndarray, loss: np.ndarray, kept: np.ndarray, risk: float) 
     )
 
 
-@pytest.mark.parametrize("promise", ["selective", "joint"])
-def test_moments_are_those_of_the_rows(promise: str) -> None:
+@pytest.mark.parametrize("risk_type", ["selective", "joint"])
+def test_moments_are_those_of_the_rows(risk_type: str) -> None:
     generator = np.random.default_rng(7)
     cluster = generator.integers(0, 12, 90)
     loss, confidence = generator.random(90), generator.integers(0, 30, 90) / 30
     asked = (np.bincount(cluster, minlength=12) + 2.0).astype(np.float64)
-    evidence = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked, most=10, promise=promise)
+    evidence = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked, most=10, risk_type=risk_type)
     assert len(evidence) <= 11
     for step, threshold in enumerate(evidence.thresholds):
         kept = confidence >= threshold
         above = brute(cluster, loss, kept, 0.3)
-        if promise == "joint":
+        if risk_type == "joint":
             total = np.bincount(cluster[kept], weights=loss[kept], minlength=12)
             above = total - 0.3 * asked
         assert evidence.answered[step] == kept.sum()

@@ -23,11 +23,11 @@ WRONG = [0, 0, 1, 0, 1, 0, 0, 0, 0, 0]
 @pytest.mark.parametrize(("risk", "threshold"), [(0.1, 0.8), (0.2, 0.7), (0.3, 0.1)])
 def test_conformal_risk_control_vector(risk: float, threshold: float) -> None:
     items = Items.from_arrays([1] * 10, [1 - wrong for wrong in WRONG], confidence=SURE)
-    policy = choose_threshold(items, risk=risk, sure=None, promise="joint")
+    policy = choose_threshold(items, risk=risk, sure=None, risk_type="joint")
     assert policy.method == "crc"
-    assert policy.shown == threshold
-    assert policy.seen is not None
-    assert policy.seen.answered == SURE.index(threshold) + 1
+    assert policy.shown_threshold == threshold
+    assert policy.observed is not None
+    assert policy.observed.answered == SURE.index(threshold) + 1
     assert str(policy).startswith(
         f"So that on average at most {100 * risk:g}% of items are answered wrongly, answer"
     )
@@ -40,8 +40,8 @@ def test_conformal_risk_control_over_clusters_takes_the_mean_of_their_means() ->
         [1] * 5, (1 - wrong).tolist(), confidence=[0.9, 0.8, 0.7, 0.6, 0.5], cluster=[0, 0, 0, 0, 1]
     )
     # (2 * 1/8 + 1) / 3 = 0.4167
-    assert choose_threshold(items, risk=0.42, sure=None, promise="joint").threshold == 0.5
-    assert choose_threshold(items, risk=0.41, sure=None, promise="joint").threshold is None
+    assert choose_threshold(items, risk=0.42, sure=None, risk_type="joint").threshold == 0.5
+    assert choose_threshold(items, risk=0.41, sure=None, risk_type="joint").threshold is None
     assert conformal_risk_control(np.array([0.125]), 2, 0.42) == 0
 
 
@@ -111,6 +111,6 @@ def test_sgr_through_the_door() -> None:
     policy = choose_threshold(items, risk=0.05, method="sgr")
     order = np.argsort(-confidence)
     expected = worked(np.cumsum(wrong[order]), 0.05, 0.05)
-    assert policy.seen is not None
-    assert policy.seen.answered == expected
+    assert policy.observed is not None
+    assert policy.observed.answered == expected
     assert policy.search == "binary-search"

@@ -5,7 +5,7 @@
 Artifacts are JSON, never pickle. `abstain.evaluate` evaluates how a calibrated confidence ranks items.
 """
 
-from abstain.calibrators._artifact import (
+from abstain.calibrators._calibration_file import (
     Calibration,
     TrainedCalibration,
     VerbalizedCalibration,

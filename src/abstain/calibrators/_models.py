@@ -1,6 +1,6 @@
 """Fitted models: frozen records of plain numbers with a `predict` method.
 
-They are the ``model`` part of a calibration artifact, so reading one is reading JSON. `check` verifies that the numbers
+They are the ``model`` part of a calibration file, so reading one is reading JSON. `check` verifies that the numbers
 are consistent. The estimators fit them.
 """
 

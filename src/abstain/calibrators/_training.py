@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.calibrators._artifact import (
+from abstain.calibrators._calibration_file import (
     TRAINED,
     Source,
     TrainedCalibration,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._types import Floats
-    from abstain.calibrators._artifact import Metrics
+    from abstain.calibrators._calibration_file import Metrics
     from abstain.calibrators._models import Model
     from abstain.items import Items
 

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from abstain import _process
-from abstain.cli._program import Command, VerbGroup, ending_in_exit_code
+from abstain.cli._program import Command, CommandGroup, ending_in_exit_code
 from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Loaded(Mapping[str, Any]):
             commands = {name: commands[name]}
         group = typer.Typer(
             name=name,
-            cls=VerbGroup,
+            cls=CommandGroup,
             help=None if name in commands else module.HELP,
             no_args_is_help=name not in commands,
             add_completion=False,

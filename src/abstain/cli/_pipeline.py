@@ -82,7 +82,7 @@ def evaluate_systems(systems: Mapping[str, Any], *, quiet: bool, **options: Any)
     with progress_bars(options["interval"], options.get("resamples"), wanted=not quiet) as progress:
         result = evaluate(systems, **options, progress=progress)
     for warning in result.warnings:
-        if warning.code == "nothing_judged":
+        if warning.code == "nothing_evaluated":
             with naming_files(system.provenance for system in result.systems.values()):
                 raise DataError(warning.message)
     return result

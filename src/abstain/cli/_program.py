@@ -86,7 +86,7 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
-class VerbGroup(TyperGroup):
+class CommandGroup(TyperGroup):
     """A verb that has subcommands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

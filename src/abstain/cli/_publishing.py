@@ -121,12 +121,12 @@ def renderers_of(result: Result, *, json_of_tables: bool = False) -> Renderers:
     """
 
     def results_json(result: Result) -> bytes:
-        from abstain.report.artifact import artifact, encode  # noqa: PLC0415
+        from abstain.report.results_json import encode, results_json  # noqa: PLC0415
         from abstain.report.tables import render  # noqa: PLC0415
 
         if json_of_tables:
             return encode_text(render(tables(result), "json"))
-        return encode(artifact(result, datetime.now(UTC)))
+        return encode(results_json(result, datetime.now(UTC)))
 
     # The views import rich, which the results JSON does not need.
     def tables(result: Result) -> Sequence[Table]:

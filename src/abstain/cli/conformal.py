@@ -36,24 +36,24 @@ _ETA = "How hard the width criterion punishes coverage off its claim."
 
 INTERVALS_EXAMPLES = """\b
 Examples:
-  abstain intervals preds.parquet --truth y --low lo --high hi --claim 0.9
-  abstain intervals preds.csv --truth y --low lo --high hi --claim 0.9 \\
+  abstain intervals preds.parquet --truth y --low lo --high hi --nominal 0.9
+  abstain intervals preds.csv --truth y --low lo --high hi --nominal 0.9 \\
       --cluster patient --by site --charts charts
-  abstain intervals preds.csv --truth y --low lo50 --high hi50 --claim 0.5 \\
-      --low lo90 --high hi90 --claim 0.9
+  abstain intervals preds.csv --truth y --low lo50 --high hi50 --nominal 0.5 \\
+      --low lo90 --high hi90 --nominal 0.9
 """
 SETS_EXAMPLES = """\b
 Examples:
-  abstain sets preds.jsonl --truth label --set labels --claim 0.9
-  abstain sets preds.csv --truth label --members cat,dog,bird --claim 0.9 \\
+  abstain sets preds.jsonl --truth label --set labels --nominal 0.9
+  abstain sets preds.csv --truth label --members cat,dog,bird --nominal 0.9 \\
       --cluster patient --by site
-  abstain sets preds.parquet --truth label --set top90 --claim 0.9 \\
+  abstain sets preds.parquet --truth label --set top90 --nominal 0.9 \\
       --margin 0.02 -o sets.json
 """
 
 Source = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE, show_default=False)]
 Truth = Annotated[str, opt.named("--truth", "COLUMN", "What is right.")]
-Claims = Annotated[list[float], opt.named("--claim", "P", _CLAIM)]
+Claims = Annotated[list[float], opt.named("--nominal", "P", _CLAIM)]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def intervals_command(
     truth: Truth,
     low: Annotated[list[str], opt.named("--low", "COLUMN", "Lower bound; once per claim.")],
     high: Annotated[list[str], opt.named("--high", "COLUMN", "Upper bound; once per claim.")],
-    claims: Claims,
+    by_nominal: Claims,
     columns: ColumnOptions,
     bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
     eta: Annotated[float, typer.Option(metavar="X", help=_ETA)] = 30.0,
@@ -145,9 +145,9 @@ def intervals_command(
     outputs: OutputOptions,
 ) -> None:
     """Judge prediction intervals: does coverage hold, where does it fail, how certain is that?"""
-    if not len(low) == len(high) == len(claims):
+    if not len(low) == len(high) == len(by_nominal):
         raise ArgumentError(
-            f"give --low, --high and --claim equally often, got {len(low)}, {len(high)} and {len(claims)}"
+            f"give --low, --high and --nominal equally often, got {len(low)}, {len(high)} and {len(by_nominal)}"
         )
     files = files_of(table)
     formats = outputs.check(files)
@@ -165,7 +165,7 @@ def intervals_command(
         result = evaluate_intervals(
             truths,
             np.stack(bounds, axis=2),
-            claim=claims,
+            nominal=by_nominal,
             bins=bins,
             eta=eta,
             progress=progress,
@@ -181,7 +181,7 @@ def sets_command(
     *,
     table: Source,
     truth: Truth,
-    claims: Claims,
+    by_nominal: Claims,
     sets: Annotated[list[str] | None, opt.named("--set", "COLUMN", _SET)] = None,
     members: Annotated[str | None, opt.named("--members", "COLUMNS", _MEMBERS)] = None,
     classes: Annotated[
@@ -197,8 +197,8 @@ def sets_command(
         raise ArgumentError("say where the sets are: either --set COLUMN or --members COLUMN,COLUMN,...")
     if members and classes:
         raise ArgumentError("--classes goes with --set; with --members the columns are the classes")
-    if len(sets or [members]) != len(claims):
-        raise ArgumentError(f"give one --claim per set, got {len(claims)} for {len(sets or [members])}")
+    if len(sets or [members]) != len(by_nominal):
+        raise ArgumentError(f"give one --nominal per set, got {len(by_nominal)} for {len(sets or [members])}")
     files = files_of(table)
     formats = outputs.check(files)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
@@ -214,7 +214,7 @@ def sets_command(
         result = evaluate_sets(
             truths,
             table_of_sets,
-            claim=claims,
+            nominal=by_nominal,
             labels=names,
             bins=bins,
             progress=progress,
@@ -239,13 +239,13 @@ def _publish(
     result: CoverageResult, outputs: OutputOptions, formats: OutputFormats, inputs: Sequence[Path]
 ) -> None:
     """Print the result and write its file and its charts."""
-    from abstain.report.artifact import encode  # noqa: PLC0415
-    from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
     from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415
+    from abstain.report.results_json import encode  # noqa: PLC0415
+    from abstain.report.results_json_conformal import conformal_results_json  # noqa: PLC0415
 
     renderers = Renderers(
         result,
-        lambda result: encode(conformal_artifact(result, datetime.now(UTC))),
+        lambda result: encode(conformal_results_json(result, datetime.now(UTC))),
         coverage_tables,
         coverage_summary,
     )

@@ -93,7 +93,7 @@ def gate_command(
     files = [*files_of(run, baseline, policy, intervals, reading), *listed_in]
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY") if github else None
     check_outputs(output, junit, markdown, inputs=files)
-    chosen = None if policy is None else _promised(policy, confidence)
+    chosen = None if policy is None else _guaranteed(policy, confidence)
     sources = {"new": opt.InputFile(run, mode)}
     if baseline is not None:
         sources["baseline"] = opt.InputFile(baseline, baseline_mode or mode)
@@ -148,7 +148,7 @@ def _check_printing(table_format: str | None, *, as_json: bool, quiet: bool, git
         raise ArgumentError("--json and --format exclude each other: both choose the printed format")
 
 
-def _promised(path: Path, confidence: str | None) -> Policy:
+def _guaranteed(path: Path, confidence: str | None) -> Policy:
     """Read a policy, which is for one confidence."""
     from abstain import read_policy  # noqa: PLC0415
 

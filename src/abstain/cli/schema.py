@@ -27,8 +27,8 @@ def schema_command(
     """Print a JSON Schema to stdout."""
     from abstain import _validate  # noqa: PLC0415
     from abstain.calibrators import calibration_schema  # noqa: PLC0415
-    from abstain.report.artifact import metrics_schema  # noqa: PLC0415
-    from abstain.report.artifact_conformal import conformal_schema  # noqa: PLC0415
+    from abstain.report.results_json import metrics_schema  # noqa: PLC0415
+    from abstain.report.results_json_conformal import conformal_schema  # noqa: PLC0415
     from abstain.thresholds import policy_schema  # noqa: PLC0415
 
     _validate.choice(kind, "schema", KINDS)

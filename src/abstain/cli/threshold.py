@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.thresholds import Policy, PolicyCheck
 
-NOTHING_PROMISED = 4
+NO_GUARANTEE = 4
 
 _SOURCE = "The data to choose on; with --check, the policy."
 _RISK = "The largest risk that is acceptable, decided before looking."
@@ -65,7 +65,7 @@ class GuaranteeOptions(opt.OptionGroup):
 
     risk: Annotated[str, typer.Option(metavar="SHARE", help=_RISK)] = "5%"
     sure: Annotated[str, typer.Option(metavar="SHARE", help=_SURE)] = "95%"
-    promise: Annotated[str, typer.Option(metavar="NAME", help=_PROMISE)] = "selective"
+    risk_type: Annotated[str, typer.Option(metavar="NAME", help=_PROMISE)] = "selective"
     finite_sample: Annotated[bool, typer.Option("--finite-sample", help=_FINITE)] = False
     needless: Annotated[str | None, opt.named("--needless", "SHARE", _NEEDLESS)] = None
     by: Annotated[str | None, opt.named("--by", "COLUMN", _BY)] = None
@@ -137,7 +137,7 @@ def threshold_command(
         part, rest = split_by_cluster(items) if split else (items, None)
         policy = choose_threshold(part, confidence=confidence, calibration=calibration, loss=loss, **options)
         policy_check = None
-        if rest is not None and policy.promises:
+        if rest is not None and policy.has_guarantee:
             policy_check = policy.check(rest, calibration=calibration, level=level)
     if as_json:
         say_json(_document(policy, policy_check))
@@ -150,8 +150,8 @@ def threshold_command(
     write_files({} if output is None else {output: policy.to_json()}, inputs=files)
     if output is not None and not as_json:
         say(f"policy: {output}")
-    if not policy.promises:
-        raise typer.Exit(NOTHING_PROMISED)
+    if not policy.has_guarantee:
+        raise typer.Exit(NO_GUARANTEE)
 
 
 def _check(
@@ -206,7 +206,7 @@ def _checked(policy_check: PolicyCheck) -> dict[str, Any]:
     return {
         "verdict": policy_check.verdict,
         **document,
-        "promised": policy_check.policy.risk,
+        "guaranteed": policy_check.policy.risk,
         "items": policy_check.items,
         "answered": policy_check.answered,
         "wrong": policy_check.wrong,

@@ -16,14 +16,20 @@ from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline,
 from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
 from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._result import ConfidenceResult, Deltas, Population, Result, Settings, SystemResult
-from abstain.evaluation._warnings import NEVER_EQUAL, POSSIBLE_SCALE, nothing_judged, refusal_hint, scale_hint
+from abstain.evaluation._warnings import (
+    NEVER_EQUAL,
+    POSSIBLE_SCALE,
+    nothing_evaluated,
+    refusal_hint,
+    scale_hint,
+)
 
 if TYPE_CHECKING:
     from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
     from abstain.evaluation._gate import GateCheck, GateResult, gate
     from abstain.evaluation._gate_conditions import GateCondition, parse_condition
     from abstain.evaluation._power import PowerAnswer, power
-    from abstain.evaluation._profile import Line, Profile, WorkingPoints
+    from abstain.evaluation._profile import Line, OperatingPoints, Profile
 
 __all__ = [
     "DEFAULT_GRID",
@@ -44,6 +50,7 @@ __all__ = [
     "Key",
     "Line",
     "MetricTable",
+    "OperatingPoints",
     "Population",
     "PowerAnswer",
     "Profile",
@@ -53,12 +60,11 @@ __all__ = [
     "SignalSummary",
     "SourceCheck",
     "SystemResult",
-    "WorkingPoints",
     "check",
     "compare",
     "evaluate",
     "gate",
-    "nothing_judged",
+    "nothing_evaluated",
     "parse_condition",
     "power",
     "refusal_hint",
@@ -70,7 +76,7 @@ _NAMES = {
     "abstain.evaluation._gate": ("GateCheck", "GateResult", "gate"),
     "abstain.evaluation._gate_conditions": ("GateCondition", "parse_condition"),
     "abstain.evaluation._power": ("PowerAnswer", "power"),
-    "abstain.evaluation._profile": ("Line", "Profile", "WorkingPoints"),
+    "abstain.evaluation._profile": ("Line", "Profile", "OperatingPoints"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 

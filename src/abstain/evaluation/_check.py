@@ -15,7 +15,7 @@ import numpy as np
 from abstain.confidence import confidence_values, no_confidence, select, signals_needed, variants
 from abstain.errors import AbstainError, DataError, SignalError
 from abstain.evaluation._evaluate import evaluate
-from abstain.evaluation._warnings import nothing_judged
+from abstain.evaluation._warnings import nothing_evaluated
 from abstain.items import GUIDANCE
 from abstain.losses import item_loss
 from abstain.metrics.registry import find_metric
@@ -50,14 +50,14 @@ class SignalSummary:
 
     Attributes:
         distinct: how many different values it has.
-        tied_share: the share of items that share their value with another.
+        tied_proportion: the share of items that share their value with another.
         missing: how many have none.
         low: the smallest value, NaN when there is none.
         high: the largest value, NaN when there is none.
     """
 
     distinct: int
-    tied_share: float
+    tied_proportion: float
     missing: int
     low: float
     high: float
@@ -209,10 +209,10 @@ def _source_check(
     metadata: tuple[str, ...],
 ) -> SourceCheck:
     provenance = items.provenance
-    judged = items.judged
-    if not len(judged):
-        problems.report(nothing_judged(items))
-    confidences = {variant.name: _confidence(judged, variant.name) for variant in variants()}
+    evaluated = items.evaluated
+    if not len(evaluated):
+        problems.report(nothing_evaluated(items))
+    confidences = {variant.name: _confidence(evaluated, variant.name) for variant in variants()}
     servable = [name for name, state in confidences.items() if state.possible]
     return SourceCheck(
         source=str(provenance.get("path", "items")),
@@ -225,35 +225,35 @@ def _source_check(
         metadata=metadata,
         confidences=confidences,
         metrics=_metrics_of_all(systems, servable),
-        defaults=_defaults(judged),
+        defaults=_defaults(evaluated),
         problems=tuple(dict.fromkeys(problems.found)),
         items=items,
         systems=systems,
     )
 
 
-def _defaults(judged: Items) -> dict[str, str]:
+def _defaults(evaluated: Items) -> dict[str, str]:
     """What the one rule for each takes where nothing is named."""
     try:
-        loss = item_loss(judged)
+        loss = item_loss(evaluated)
         chosen = {"loss": loss.name, "loss_rule": loss.rule}
     except AbstainError as problem:
         chosen = {"loss": "none", "loss_rule": str(problem)}
-    return {"confidence": ", ".join(select("default", judged)) or "none", **chosen}
+    return {"confidence": ", ".join(select("default", evaluated)) or "none", **chosen}
 
 
-def _confidence(judged: Items, name: str) -> Availability:
+def _confidence(evaluated: Items, name: str) -> Availability:
     try:
-        _values(judged, name)
+        _values(evaluated, name)
     except (SignalError, DataError) as problem:
         return Availability(False, str(problem).partition("; this source can serve")[0])
     return Availability(True)
 
 
-def _values(judged: Items, name: str) -> NDArray[np.float64]:
+def _values(evaluated: Items, name: str) -> NDArray[np.float64]:
     """The confidence of every item; rows that are counted are counted anew, unless it is known that there is none."""
     needed = signals_needed(name) or ()
-    items = judged.under(needed) if set(needed) <= set(judged.signals) else judged
+    items = evaluated.under(needed) if set(needed) <= set(evaluated.signals) else evaluated
     values = confidence_values(items, name)
     return values[items.answered]
 
@@ -311,29 +311,29 @@ def _metrics_of_all(systems: Mapping[str, Items], servable: Sequence[str]) -> di
 
 def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
     """Say of every kind of metric whether `evaluate` gives a number for it, by asking it."""
-    judged = items.judged
-    if not len(judged):
+    evaluated = items.evaluated
+    if not len(evaluated):
         nothing = Availability(False, "no item is answered or abstained")
         return dict.fromkeys((*_METRICS, _NORMALIZED, _INTERVALS, _COVERAGE), nothing)
     availabilities = {}
     for kind, names in _METRICS.items():
         availabilities[kind] = _evaluated(items, names, None)
         if kind in _OF_PROBABILITIES and not availabilities[kind].possible:
-            others = (name for name in (*servable, *judged.signals) if _is_probability(judged, name))
+            others = (name for name in (*servable, *evaluated.signals) if _is_probability(evaluated, name))
             tried = ((name, _evaluated(items, names, name)) for name in dict.fromkeys(others))
             served = next((name for name, state in tried if state.possible), None)
             if served is not None:
                 availabilities[kind] = Availability(True, f"with --confidence {served}")
     return availabilities | {
-        _NORMALIZED: _loss_served(judged, "abs_norm"),
-        _INTERVALS: _availability("" if judged.clusters > 1 else _ONE_CLUSTER),
+        _NORMALIZED: _loss_served(evaluated, "abs_norm"),
+        _INTERVALS: _availability("" if evaluated.clusters > 1 else _ONE_CLUSTER),
         _COVERAGE: _predicted_ranges(items),
     }
 
 
 def _evaluated(items: Items, names: Sequence[str], confidence: str | None) -> Availability:
     ranked = any(find_metric(name).ranked for name in names)
-    if ranked and confidence is None and not select("default", items.judged):
+    if ranked and confidence is None and not select("default", items.evaluated):
         hint = f"; these columns hold numbers: {', '.join(items.signals)}" if items.signals else ""
         return Availability(False, f"{no_confidence(items)}{hint}")
     try:
@@ -345,17 +345,17 @@ def _evaluated(items: Items, names: Sequence[str], confidence: str | None) -> Av
     return _availability(next((each.reason for each in estimates if not each.defined), ""))
 
 
-def _loss_served(judged: Items, loss: str) -> Availability:
+def _loss_served(evaluated: Items, loss: str) -> Availability:
     try:
-        item_loss(judged, loss)
+        item_loss(evaluated, loss)
     except AbstainError as problem:
         return Availability(False, str(problem))
     return Availability(True)
 
 
-def _is_probability(judged: Items, name: str) -> bool:
+def _is_probability(evaluated: Items, name: str) -> bool:
     try:
-        values = _values(judged, name)
+        values = _values(evaluated, name)
     except (SignalError, DataError):
         return False
     return bool(len(values)) and bool(((values >= 0.0) & (values <= 1.0)).all())

@@ -17,7 +17,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
-from abstain.evaluation._coverage_results import ClaimResult, CoverageResult, CoverageSettings, Stratum
+from abstain.evaluation._coverage_results import CoverageResult, CoverageSettings, NominalResult, Stratum
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, Within, coverage_verdict
 from abstain.metrics.coverage import (
@@ -29,7 +29,7 @@ from abstain.metrics.coverage import (
     worst_slab,
 )
 from abstain.metrics.intervals import ONE_WIDTH
-from abstain.metrics.predictions import IntervalRows, Rows, SetRows, named_groups, nominal
+from abstain.metrics.predictions import IntervalRows, Rows, SetRows, named_groups, nominal_coverages
 from abstain.metrics.scales import Scale, units_of
 
 if TYPE_CHECKING:
@@ -100,23 +100,23 @@ class Entry:
     Attributes:
         statistic: the statistic; its first columns are the coverage of each part.
         scales: what each metric can be.
-        claim_index: the number of its claim; None for all claims.
+        nominal_index: the number of its claim; None for all claims.
         parts: the strata or groups.
         heading: the name of the grouping or feature; empty for strata of width.
-        shares: of quantiles, the proportion of rows up to each.
+        proportions: of quantiles, the proportion of rows up to each.
     """
 
     statistic: Statistic
     scales: list[Scale]
-    claim_index: int | None
+    nominal_index: int | None
     parts: list[RowPart] = field(default_factory=list)
     heading: str = ""
-    shares: Statistic | None = None
+    proportions: Statistic | None = None
 
     @property
     def statistics(self) -> list[Statistic]:
         """The statistics that need replicates."""
-        return [self.statistic] if self.shares is None else [self.statistic, self.shares]
+        return [self.statistic] if self.proportions is None else [self.statistic, self.proportions]
 
 
 @dataclass(eq=False, slots=True)
@@ -124,7 +124,7 @@ class CoverageEvaluation(Generic[Levels]):
     """One evaluation of intervals or sets: collect statistics with `add`, then call `finish`."""
 
     rows: Levels
-    claims: Floats
+    by_nominal: Floats
     index: Indices
     clustered: bool
     intervals: Intervals
@@ -138,15 +138,15 @@ class CoverageEvaluation(Generic[Levels]):
     def prepare(
         cls,
         rows: Levels,
-        claim: float | Sequence[float],
+        nominal: float | Sequence[float],
         cluster: ArrayLike | None,
         groups: Mapping[str, ArrayLike],
         features: Mapping[str, ArrayLike],
         settings: CoverageSettings,
     ) -> CoverageEvaluation[Levels]:
         """Check claims, clusters and groups against the rows."""
-        claims = nominal(claim, rows.levels, "claim")
-        if len(set(claims.tolist())) != len(claims):
+        by_nominal = nominal_coverages(nominal, rows.levels, "nominal")
+        if len(set(by_nominal.tolist())) != len(by_nominal):
             raise ArgumentError("claim names a coverage twice; give each of the predictions its own")
         n = len(rows)
         rows, index, intervals = intervals_over(
@@ -160,13 +160,13 @@ class CoverageEvaluation(Generic[Levels]):
         named = {name: named_groups(labels, f"groups[{name!r}]", n) for name, labels in groups.items()}
         finite = {name: _validate.finite(values, f"features[{name!r}]") for name, values in features.items()}
         _validate.same_length(n, **{f"features[{name!r}]": values for name, values in finite.items()})
-        return cls(rows, claims, index, cluster is not None, intervals, named, finite, settings)
+        return cls(rows, by_nominal, index, cluster is not None, intervals, named, finite, settings)
 
     def add(
         self,
         statistic: Statistic,
         scales: Scale | list[Scale],
-        claim_index: int | None,
+        nominal_index: int | None,
         parts: list[RowPart] | None = None,
         heading: str = "",
     ) -> None:
@@ -177,7 +177,7 @@ class CoverageEvaluation(Generic[Levels]):
                 scale if number < len(parts) else replace(scale, trials=scale.trials / len(parts))
                 for number, scale in enumerate(all_scales)
             ]
-        self.entries.append(Entry(statistic, all_scales, claim_index, parts or [], heading))
+        self.entries.append(Entry(statistic, all_scales, nominal_index, parts or [], heading))
 
     @property
     def _one_width(self) -> list[int]:
@@ -185,10 +185,12 @@ class CoverageEvaluation(Generic[Levels]):
         rows = self.rows
         if isinstance(rows, SetRows) or len(rows) < 2:
             return []
-        return [claim_index for claim_index, width in enumerate(rows.ranked_width) if rows.have_one(width)]
+        return [
+            nominal_index for nominal_index, width in enumerate(rows.ranked_width) if rows.have_one(width)
+        ]
 
     @property
-    def share(self) -> Scale:
+    def proportion(self) -> Scale:
         """What a share of the rows can be."""
         return Scale(0.0, 1.0, float(self.rows.weight.sum()), units=units_of(self.rows.mass_by_unit()))
 
@@ -197,46 +199,46 @@ class CoverageEvaluation(Generic[Levels]):
         """How many clusters there are."""
         return self.intervals.clusters
 
-    def add_quantiles(self, claim_index: int) -> None:
+    def add_quantiles(self, nominal_index: int) -> None:
         """Collect the quantiles of width or size that are estimated."""
-        width = self.rows.width[claim_index]
+        width = self.rows.width[nominal_index]
         statistic = quantiles_statistic(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
         below = means_statistic(statistic.names, [width <= value for value in statistic.points], self.rows)
         scales = [Scale() for _ in statistic.names]
-        self.entries.append(Entry(statistic, scales, claim_index, shares=below))
+        self.entries.append(Entry(statistic, scales, nominal_index, proportions=below))
 
-    def add_groups(self, claim_index: int) -> None:
+    def add_groups(self, nominal_index: int) -> None:
         """Collect coverage within every grouping."""
         for name, (labels, index) in self.groups.items():
             statistic = groups_statistic(
-                self.rows.covered[claim_index],
+                self.rows.covered[nominal_index],
                 index,
                 len(labels),
                 self.rows,
                 name=f"worst_coverage[{name}]",
                 gap=f"coverage_gap[{name}]",
-                level=float(self.claims[claim_index]),
+                level=float(self.by_nominal[nominal_index]),
             )
             parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
             # Last comes the mean distance from the claim, which chance alone makes positive.
-            scales = [self.share] * (len(labels) + 1) + [replace(self.share, upper_only=True)]
-            self.add(statistic, scales, claim_index, parts, name)
+            scales = [self.proportion] * (len(labels) + 1) + [replace(self.proportion, upper_only=True)]
+            self.add(statistic, scales, nominal_index, parts, name)
 
-    def add_features(self, claim_index: int) -> None:
+    def add_features(self, nominal_index: int) -> None:
         """Collect coverage by each feature, and the worst slab: found once on some clusters, evaluated on others."""
-        covered = self.rows.covered[claim_index]
+        covered = self.rows.covered[nominal_index]
         for name, key in self.features.items():
             bins = 1 if self.rows.have_one(key) else self.settings.bins or _FEATURE_BINS
             strata = Strata.of_rows(key, covered, self.rows, bins=bins)
             statistic = strata.statistic(f"feature_stratified_coverage[{name}]")
-            self.add(statistic, self.share, claim_index, self.chunks(strata, key), f"feature {name}")
+            self.add(statistic, self.proportion, nominal_index, self.chunks(strata, key), f"feature {name}")
         if self.features:
             table = np.column_stack(list(self.features.values()))
             cluster = self.index if self.clustered else None
-            self.slabs[claim_index], inside = worst_slab(
+            self.slabs[nominal_index], inside = worst_slab(
                 table, covered, self.rows, seed=self.settings.seed, cluster=cluster
             )
-            self.add(slab_statistic(covered, inside, self.rows), self.share, claim_index)
+            self.add(slab_statistic(covered, inside, self.rows), self.proportion, nominal_index)
 
     def part(self, label: Any, low: float, high: float, rows: Mask) -> RowPart:
         """Return a part with whole rows."""
@@ -250,7 +252,7 @@ class CoverageEvaluation(Generic[Levels]):
         for k, (first, last, count) in enumerate(ends):
             apart = not (k and high[k - 1] >= first) and not (k + 1 < len(low) and low[k + 1] <= last)
             rows = (key >= first) & (key <= last) if apart and count else None
-            parts.append(RowPart(range_in_words(first, last, ".4g"), first, last, count, rows))
+            parts.append(RowPart(describe_range(first, last, ".4g"), first, last, count, rows))
         return parts
 
     def finish(self, kind: str, progress: Progress | None) -> CoverageResult:
@@ -266,15 +268,17 @@ class CoverageEvaluation(Generic[Levels]):
             progress,
         )
         estimates = [self._estimates(entry, replicates) for entry in self.entries]
-        claims = tuple(self._claim(claim_index, estimates) for claim_index in range(len(self.claims)))
+        by_nominal = tuple(
+            self._nominal_result(nominal_index, estimates) for nominal_index in range(len(self.by_nominal))
+        )
         return CoverageResult(
             kind=kind,
             rows=len(self.rows),
             clusters=self.clusters,
-            claims=claims,
+            by_nominal=by_nominal,
             metrics=self._metrics(None, estimates),
             settings=self.settings,
-            warnings=self._warnings(claims),
+            warnings=self._warnings(by_nominal),
         )
 
     def _estimates(self, entry: Entry, replicates: Mapping[Statistic, Replicates]) -> list[Estimate]:
@@ -286,14 +290,14 @@ class CoverageEvaluation(Generic[Levels]):
                 Estimate(value, level=level, n=n, clusters=self.clusters)
                 for value in statistic.points.tolist()
             ]
-        elif entry.shares is not None and self.settings.interval == JACKKNIFE:
-            estimates = self._quantiles(entry, replicates[entry.shares])
+        elif entry.proportions is not None and self.settings.interval == JACKKNIFE:
+            estimates = self._quantiles(entry, replicates[entry.proportions])
         else:
             estimates = self.intervals.estimates(statistic.points, values, entry.scales, n=n)
             if entry.parts:
                 estimates[: len(entry.parts)] = self._of_parts(entry, values)
                 estimates[len(entry.parts)] = self._worst(entry, values, estimates)
-        if "hsic" in statistic.names and entry.claim_index in self._one_width:
+        if "hsic" in statistic.names and entry.nominal_index in self._one_width:
             return [replace(column, reason=ONE_WIDTH) for column in estimates]
         return [_explained(name, column) for name, column in zip(statistic.names, estimates, strict=True)]
 
@@ -331,22 +335,22 @@ class CoverageEvaluation(Generic[Levels]):
 
     def _quantiles(self, entry: Entry, replicates: Replicates) -> list[Estimate]:
         """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
-        assert entry.shares is not None
-        assert entry.claim_index is not None
-        width, n = self.rows.width[entry.claim_index], len(self.rows)
-        shares = self.intervals.estimates(
-            entry.shares.points, replicates, [self.share] * len(_QUANTILES), n=n
+        assert entry.proportions is not None
+        assert entry.nominal_index is not None
+        width, n = self.rows.width[entry.nominal_index], len(self.rows)
+        proportions = self.intervals.estimates(
+            entry.proportions.points, replicates, [self.proportion] * len(_QUANTILES), n=n
         )
         together, estimates = self.rows.in_units(None), []
-        for value, probability, share in zip(
-            entry.statistic.points.tolist(), _QUANTILES, shares, strict=True
+        for value, probability, proportion in zip(
+            entry.statistic.points.tolist(), _QUANTILES, proportions, strict=True
         ):
-            estimate = replace(share, value=value, low=math.nan, high=math.nan, se=math.nan)
-            if share.interval is not None:
+            estimate = replace(proportion, value=value, low=math.nan, high=math.nan, se=math.nan)
+            if proportion.interval is not None:
                 # Ties can lift the share at a quantile above its probability; the interval is moved back onto it.
-                ends = np.clip(probability + np.array(share.interval) - share.value, 0.0, 1.0)
+                ends = np.clip(probability + np.array(proportion.interval) - proportion.value, 0.0, 1.0)
                 # Between two ranks nothing is known either: each end is read at the rank beyond it.
-                steps = max(self.share.trials - 1.0, 1.0)
+                steps = max(self.proportion.trials - 1.0, 1.0)
                 outer = np.clip(
                     [np.floor(ends[0] * steps) / steps, np.ceil(ends[1] * steps) / steps], 0.0, 1.0
                 )
@@ -354,97 +358,99 @@ class CoverageEvaluation(Generic[Levels]):
                     width, together, probabilities=outer, name="end"
                 ).points.tolist()
                 # Beyond the largest there is, nothing is known, and the quantile may lie there.
-                beyond = share.value == 1.0 and share.low <= probability
-                high = math.inf if beyond or ends[1] > 1.0 - 1.0 / self.share.trials else high
+                beyond = proportion.value == 1.0 and proportion.low <= probability
+                high = math.inf if beyond or ends[1] > 1.0 - 1.0 / self.proportion.trials else high
                 estimate = replace(
-                    estimate, low=low, high=high, method=f"{share.method}, Woodruff's interval"
+                    estimate, low=low, high=high, method=f"{proportion.method}, Woodruff's interval"
                 )
             estimates.append(estimate)
         return estimates
 
-    def _metrics(self, claim_index: int | None, estimates: list[list[Estimate]]) -> dict[str, Estimate]:
+    def _metrics(self, nominal_index: int | None, estimates: list[list[Estimate]]) -> dict[str, Estimate]:
         return {
             name: estimate
             for entry, columns in zip(self.entries, estimates, strict=True)
-            if entry.claim_index == claim_index
+            if entry.nominal_index == nominal_index
             for name, estimate in list(zip(entry.statistic.names, columns, strict=True))[len(entry.parts) :]
         }
 
-    def _claim(self, claim_index: int, estimates: list[list[Estimate]]) -> ClaimResult:
+    def _nominal_result(self, nominal_index: int, estimates: list[list[Estimate]]) -> NominalResult:
         strata: tuple[Stratum, ...] = ()
         groups: dict[str, tuple[Stratum, ...]] = {}
         for entry, columns in zip(self.entries, estimates, strict=True):
-            if entry.claim_index != claim_index or not entry.parts:
+            if entry.nominal_index != nominal_index or not entry.parts:
                 continue
-            judged = tuple(
-                self._stratum(claim_index, *pair) for pair in zip(entry.parts, columns, strict=False)
+            evaluated = tuple(
+                self._stratum(nominal_index, *pair) for pair in zip(entry.parts, columns, strict=False)
             )
             if entry.heading:
-                groups[entry.heading] = judged
+                groups[entry.heading] = evaluated
             else:
-                strata = judged
+                strata = evaluated
         together = self.rows.in_units(None)
         widths = quantiles_statistic(
-            self.rows.width[claim_index], together, probabilities=_WIDTH_GRID, name="width"
+            self.rows.width[nominal_index], together, probabilities=_WIDTH_GRID, name="width"
         )
-        metrics = self._metrics(claim_index, estimates)
-        return ClaimResult(
-            claim=float(self.claims[claim_index]),
+        metrics = self._metrics(nominal_index, estimates)
+        return NominalResult(
+            nominal=float(self.by_nominal[nominal_index]),
             metrics=metrics,
-            verdict=self._verdict(claim_index, metrics["coverage"]),
+            verdict=self._verdict(nominal_index, metrics["coverage"]),
             strata=strata,
             groups=groups,
             width_quantiles=widths.points,
-            slab=self.slabs.get(claim_index),
+            slab=self.slabs.get(nominal_index),
         )
 
-    def _stratum(self, claim_index: int, part: RowPart, estimate: Estimate) -> Stratum:
+    def _stratum(self, nominal_index: int, part: RowPart, estimate: Estimate) -> Stratum:
         rows = round(part.count) if part.rows is None else int(np.count_nonzero(part.rows))
         count = int(part.count) if part.count.is_integer() else part.count
         coverage = replace(estimate, n=rows)
-        verdict = None if part.rows is None or not part.count else self._verdict(claim_index, coverage)
+        verdict = None if part.rows is None or not part.count else self._verdict(nominal_index, coverage)
         return Stratum(part.label, part.low, part.high, count, coverage, verdict)
 
-    def _verdict(self, claim_index: int, coverage: Estimate) -> CoverageVerdict:
-        return coverage_verdict(coverage, float(self.claims[claim_index]), margin=self.settings.margin)
+    def _verdict(self, nominal_index: int, coverage: Estimate) -> CoverageVerdict:
+        return coverage_verdict(coverage, float(self.by_nominal[nominal_index]), margin=self.settings.margin)
 
-    def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
+    def _warnings(self, by_nominal: tuple[NominalResult, ...]) -> tuple[ResultWarning, ...]:
         warnings = few_clusters(self.clusters, "cluster", self.settings.interval)
-        defined = any("hsic" in each and each["hsic"].defined for each in claims)
+        defined = any("hsic" in each and each["hsic"].defined for each in by_nominal)
         if defined and self.settings.interval != NONE and self.clusters > MOST_HSIC_CLUSTERS:
             message = f"hsic has no interval: it is not weighed beyond {MOST_HSIC_CLUSTERS:,} clusters"
             warnings.append(ResultWarning("hsic_without_interval", message))
-        for result, width in zip(claims, self.rows.width, strict=True):
-            share = float(np.isinf(width).mean())
-            if share:
-                message = f"{100 * share:.3g}% of the intervals that claim {result.claim:g} are infinite"
+        for result, width in zip(by_nominal, self.rows.width, strict=True):
+            proportion = float(np.isinf(width).mean())
+            if proportion:
+                message = (
+                    f"{100 * proportion:.3g}% of the intervals that claim {result.nominal:g} are infinite"
+                )
                 warnings.append(ResultWarning("infinite_intervals", f"{message}, and so are their means"))
-        for claim_index in self._one_width:
-            message = f"the intervals that claim {claims[claim_index].claim:g} have {ONE_WIDTH}"
+        for nominal_index in self._one_width:
+            message = f"the intervals that claim {by_nominal[nominal_index].nominal:g} have {ONE_WIDTH}"
             warnings.append(ResultWarning("one_width", message))
-        for result, covered in zip(claims, self.rows.covered, strict=True):
+        for result, covered in zip(by_nominal, self.rows.covered, strict=True):
             struck = len(np.unique(self.index[~covered]))
             score = result.metrics.get("winkler_score")
             if score is not None and score.interval and math.isfinite(score.value) and struck < FEW_MISSES:
                 message = (
-                    f"the winkler_score of the intervals that claim {result.claim:g} rests on misses in {struck} "
+                    f"the winkler_score of the intervals that claim {result.nominal:g} rests on misses in {struck} "
                     f"clusters; with fewer than {FEW_MISSES}, its interval can lie too low"
                 )
                 warnings.append(ResultWarning("few_misses", f"{message}: {SIMULATED_MISSES}"))
-        for result in claims if self.clusters < FEW_FOR_SIZES else ():
+        for result in by_nominal if self.clusters < FEW_FOR_SIZES else ():
             if "empty_rate" not in result:  # no sets
                 continue
             unseen = sum(not part.count for part in result.strata)
             if unseen and self.settings.interval != NONE:
                 message = (
-                    f"of {len(result.strata)} strata of size, {unseen} have no set that claims {result.claim:g}; "
+                    f"of {len(result.strata)} strata of size, {unseen} have no set that claims {result.nominal:g}; "
                     "size_stratified_coverage is the worst of the others, and can be lower where such sets occur"
                 )
                 warnings.append(ResultWarning("unseen_sizes", message))
         return tuple(warnings)
 
 
-def range_in_words(low: float, high: float, form: str) -> str:
+def describe_range(low: float, high: float, form: str) -> str:
     """Return a range such as ``1 to 3``, or ``1`` when both ends read alike, or ``none``."""
     if math.isnan(low):
         return "none"

@@ -90,11 +90,11 @@ class Stratum:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ClaimResult(Mapping[str, "Estimate"]):
+class NominalResult(Mapping[str, "Estimate"]):
     """Everything about one claim of the predictions; a mapping from metrics to estimates.
 
     Attributes:
-        claim: the coverage that the predictions claim.
+        nominal: the coverage that the predictions claim.
         metrics: estimates by name.
         verdict: whether coverage reaches the claim, by its interval.
         strata: coverage by width or by set size.
@@ -103,7 +103,7 @@ class ClaimResult(Mapping[str, "Estimate"]):
         slab: the slab of worst coverage, when features were given.
     """
 
-    claim: float
+    nominal: float
     metrics: Mapping[str, Estimate]
     verdict: CoverageVerdict
     strata: tuple[Stratum, ...]
@@ -113,7 +113,7 @@ class ClaimResult(Mapping[str, "Estimate"]):
 
     def __repr__(self) -> str:
         lines = [f"{name}: {estimate}" for name, estimate in self.metrics.items()]
-        return few_lines(f"claim {self.claim:g}: {self.verdict}", lines)
+        return few_lines(f"claim {self.nominal:g}: {self.verdict}", lines)
 
     def __getitem__(self, name: str) -> Estimate:
         return self.metrics[name]
@@ -133,7 +133,7 @@ class CoverageResult(Shown):
         kind: "intervals" or "sets".
         rows: how many predictions were judged.
         clusters: how many clusters they belong to.
-        claims: one result per claim, in the order given.
+        by_nominal: one result per claim, in the order given.
         metrics: estimates that concern all claims together.
         settings: what was asked for.
         warnings: what the reader of the numbers must know.
@@ -143,7 +143,7 @@ class CoverageResult(Shown):
     kind: str
     rows: int
     clusters: int
-    claims: tuple[ClaimResult, ...]
+    by_nominal: tuple[NominalResult, ...]
     metrics: Mapping[str, Estimate]
     settings: CoverageSettings
     warnings: tuple[ResultWarning, ...]
@@ -159,7 +159,9 @@ class CoverageResult(Shown):
         return coverage_frame(self, what, backend)
 
     def __repr__(self) -> str:
-        lines = [f"claim {each.claim:g}: {each.verdict}, coverage {each['coverage']}" for each in self.claims]
+        lines = [
+            f"claim {each.nominal:g}: {each.verdict}, coverage {each['coverage']}" for each in self.by_nominal
+        ]
         lines += [f"{name}: {estimate}" for name, estimate in self.metrics.items()]
         return few_lines(f"{self.rows:,} {self.kind} of {self.clusters:,} clusters", lines)
 
@@ -171,12 +173,12 @@ class PitBin:
     Attributes:
         low: probability of the lower quantile; 0 below the first.
         high: probability of the upper quantile; 1 above the last.
-        share: the share of truths between them; a calibrated forecast has ``high - low``.
+        proportion: the share of truths between them; a calibrated forecast has ``high - low``.
     """
 
     low: float
     high: float
-    share: Estimate
+    proportion: Estimate
 
 
 @dataclass(frozen=True, eq=False, slots=True)

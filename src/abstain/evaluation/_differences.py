@@ -158,7 +158,7 @@ class Difference:
         return f"{self.metric} at {self.coverage:.2f}" if self.matched else self.metric
 
     @property
-    def in_words(self) -> str:
+    def conclusion(self) -> str:
         """The verdict in the few words of a table: which system is better, by name."""
         if not self.compared:
             return f"not compared: {self.estimate.reason}" if self.estimate.reason else "not compared"
@@ -167,7 +167,7 @@ class Difference:
         return INCONCLUSIVE if self.winner is None else f"{self.winner} is better"
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The finding as a sentence that names the metric and what it is over."""
         return f"{self.subject()}: {self.finding}"
 
@@ -348,13 +348,13 @@ def headline(names: Sequence[str], differences: Sequence[Difference], key: Key) 
     name, bases = _capitalized(metric_name(key.metric)), {each.basis for each in decided}
     basis = bases.pop() if len(bases) == 1 else MATCHED_COVERAGE
     if len(names) == 2:
-        (shown,), sentence = decided, decided[0].words
+        (shown,), sentence = decided, decided[0].sentence
     elif winner is None:
         sentence = f"{name}: no system is shown to be better than every other one"
         return Headline(key.metric, basis, math.nan, None, math.nan, math.nan, math.nan, sentence)
     else:
         shown = min(wins[winner], key=lambda each: abs(each.estimate.value))
-        sentence = f"{name}: {winner} is better than every other system. Smallest lead: {shown.words}"
+        sentence = f"{name}: {winner} is better than every other system. Smallest lead: {shown.sentence}"
     estimate = shown.estimate
     return Headline(
         key.metric,

@@ -393,7 +393,7 @@ class _Systems(NamedTuple):
     """The items of every system, those of them that are evaluated, and how they were matched; None for one system."""
 
     sources: Mapping[str, Items]
-    judged: Mapping[str, Items]
+    evaluated: Mapping[str, Items]
     matching: Matching | None
 
 
@@ -414,7 +414,7 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
         opened = {name: aggregate_items(table, aggregation) for name, table in opened.items()}
     if len(opened) > 1:
         return _Systems(opened, *match_items(opened, **request.match_options))
-    return _Systems(opened, {name: items.judged for name, items in opened.items()}, None)
+    return _Systems(opened, {name: items.evaluated for name, items in opened.items()}, None)
 
 
 class _Metrics(NamedTuple):
@@ -461,7 +461,7 @@ def _choose_metrics(request: _Request, *, ranked: bool) -> _Metrics:
 
 def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress | None) -> Result:
     """Evaluate all statistics of all systems with the same weights and collect the estimates."""
-    sources, judged, matching = systems
+    sources, evaluated, matching = systems
     if request.settings.reference is not None:
         _validate.choice(request.settings.reference, "reference", sources)
     if matching is None and not all(map(len, sources.values())):
@@ -471,8 +471,8 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
     confidences = _common_confidences(request, systems)
     ranked = any(confidences.values())
     metrics = _choose_metrics(request, ranked=ranked)
-    losses = _losses(judged, metrics.evaluated, loss, ranked=ranked)
-    intervals = _intervals(next(iter(judged.values())), settings)
+    losses = _losses(evaluated, metrics.evaluated, loss, ranked=ranked)
+    intervals = _intervals(next(iter(evaluated.values())), settings)
     rank_groups = not request.by or ranks_groups(metrics.by_group, compared=matching is not None)
     statistics = {
         name: SystemStatistics.prepare(
@@ -490,7 +490,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
             if rank_groups or items.aggregation is None
             else partial(_recount_confidence, items, request.calibrations),
         )
-        for name, items in judged.items()
+        for name, items in evaluated.items()
     }
     pairs = None
     if matching is not None:
@@ -519,7 +519,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
 
 def _settle_resamples(request: _Request, systems: _Systems) -> Settings:
     """Return the settings: run files are resampled by default, and without judged items there are no intervals."""
-    if not any(map(len, systems.judged.values())):
+    if not any(map(len, systems.evaluated.values())):
         return replace(request.settings, interval=NONE, resamples=0)
     if any(items.provenance.get("format") == "run" for items in systems.sources.values()):
         return replace(request.settings, resamples=request.run_resamples)
@@ -543,12 +543,12 @@ def _common_confidences(request: _Request, systems: _Systems) -> dict[str, dict[
     if isinstance(request.confidence, Mapping):
         for name in request.confidence:
             _validate.choice(name, "system", systems.sources)
-    by_system = {name: _system_confidences(request, systems, name) for name in systems.judged}
+    by_system = {name: _system_confidences(request, systems, name) for name in systems.evaluated}
     names = dict.fromkeys(name for own in by_system.values() for name in own)
     if request.confidence_is_implied:
         # No confidence was requested: metrics of a system that has none are undefined, with a reason.
         return {
-            system: {name: own.get(name) or _unstated(name, systems.judged[system]) for name in names}
+            system: {name: own.get(name) or _unstated(name, systems.evaluated[system]) for name in names}
             for system, own in by_system.items()
         }
     common = [name for name in names if all(name in own for own in by_system.values())]
@@ -560,7 +560,7 @@ def _common_confidences(request: _Request, systems: _Systems) -> dict[str, dict[
 
 
 def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict[str, VariantConfidence]:
-    requested, items = request.confidence, systems.judged[name]
+    requested, items = request.confidence, systems.evaluated[name]
     if isinstance(requested, Mapping):
         own = variant_confidences(requested.get(name, "default"), items, request.calibrations)
         if len(own) > 1 and name in requested:
@@ -571,7 +571,7 @@ def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict
     if request.confidence_is_implied:
         default = next(iter(select("default", items)), None)
         # Several systems are also compared at matched coverage, which needs a ranking.
-        needed = len(systems.judged) > 1 or any(metric.ranked for metric in request.metrics)
+        needed = len(systems.evaluated) > 1 or any(metric.ranked for metric in request.metrics)
         return {default: stated_confidence(items, default)} if default and needed else {}
     return variant_confidences("default" if requested is None else requested, items, request.calibrations)
 
@@ -592,19 +592,19 @@ def _unstated(name: str, items: Items) -> VariantConfidence:
 
 
 def _losses(
-    judged: Mapping[str, Items], metrics: Sequence[MetricSpecification], loss: Loss | None, *, ranked: bool
+    evaluated: Mapping[str, Items], metrics: Sequence[MetricSpecification], loss: Loss | None, *, ranked: bool
 ) -> dict[str, ItemLoss | None]:
     """Return the loss of every system, by one rule for all; None if no metric needs one."""
     needed = any("loss" in metric.needs for metric in metrics)
-    if len(judged) == 1:
-        return {name: item_loss(items, loss) if needed else None for name, items in judged.items()}
+    if len(evaluated) == 1:
+        return {name: item_loss(items, loss) if needed else None for name, items in evaluated.items()}
     if needed or ranked:
         try:
-            return dict(zip(judged, common_loss(list(judged.values()), loss), strict=True))
+            return dict(zip(evaluated, common_loss(list(evaluated.values()), loss), strict=True))
         except AbstainError:  # comparisons at matched coverage can do without
             if needed:
                 raise
-    return dict.fromkeys(judged)
+    return dict.fromkeys(evaluated)
 
 
 def _intervals(items: Items, settings: Settings) -> Intervals:
@@ -629,14 +629,14 @@ def _system_result(
     settings: Settings,
     matching: Matching | None,
 ) -> SystemResult:
-    source, judged = system.source, system.judged
-    counts, own = judged.counts, source.counts
-    outcomes = replace(population_table(judged), failed=own.failed, unscored=own.unscored)
+    source, evaluated = system.source, system.evaluated
+    counts, own = evaluated.counts, source.counts
+    outcomes = replace(population_table(evaluated), failed=own.failed, unscored=own.unscored)
     clusters = source.clusters if matching is None else matching.clusters_shared
     population = Population(
         total=clusters,
-        included=judged.clusters,
-        failed=clusters - judged.clusters,
+        included=evaluated.clusters,
+        failed=clusters - evaluated.clusters,
         items=counts.n,
         answered=counts.answered,
         abstained=counts.abstained,
@@ -670,7 +670,7 @@ def _system_result(
         settings=settings,
         provenance={**source.provenance, **system.percent_provenance},
         warnings=(*general, *left_out_warnings(estimates, population)),
-        cluster_noun=judged.cluster_noun,
+        cluster_noun=evaluated.cluster_noun,
         design_effect=math.nan if settings.interval == NONE else system.design_effect(),
         calibrations=request.calibrations,
         confidences={name: confidence.name for name, confidence in system.confidences.items()},

@@ -29,7 +29,7 @@ _DIFFERENCES = (
     *("low", "high", "level", "se", "method", "matched", "basis", "coverage", "p", "p_adjusted", "verdict"),
     *("clusters", "reason"),
 )
-_STRATA = ("claim", "by", "part", "rows", "verdict", *_ESTIMATE)
+_STRATA = ("nominal", "by", "part", "rows", "verdict", *_ESTIMATE)
 
 
 def result_frame(result: Result, what: str, backend: str | None) -> Any:
@@ -61,10 +61,12 @@ def coverage_frame(result: CoverageResult, what: str, backend: str | None) -> An
     if what == "strata":
         return _frame(_STRATA, _strata(result), backend)
     rows: list[Row] = [
-        (claim.claim, name, *_estimate(each)) for claim in result.claims for name, each in claim.items()
+        (nominal.nominal, name, *_estimate(each))
+        for nominal in result.by_nominal
+        for name, each in nominal.items()
     ]
     rows += [(None, name, *_estimate(each)) for name, each in result.metrics.items()]
-    return _frame(("claim", "metric", *_ESTIMATE), rows, backend)
+    return _frame(("nominal", "metric", *_ESTIMATE), rows, backend)
 
 
 def _frame(names: Sequence[str], rows: Iterable[Row], backend: str | None) -> Any:
@@ -95,11 +97,11 @@ def _strata(result: CoverageResult) -> list[Row]:
     size = "width" if result.kind == "intervals" else "set size"
     return [
         (
-            *(claim.claim, by, str(part.label), part.count),
+            *(nominal.nominal, by, str(part.label), part.count),
             *(None if part.verdict is None else part.verdict.verdict, *_estimate(part.coverage)),
         )
-        for claim in result.claims
-        for by, parts in ((size, claim.strata), *claim.groups.items())
+        for nominal in result.by_nominal
+        for by, parts in ((size, nominal.strata), *nominal.groups.items())
         for part in parts
     ]
 

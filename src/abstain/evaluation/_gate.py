@@ -28,7 +28,7 @@ from abstain.evaluation._warnings import few_clusters
 from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text, resamples_wanted
 from abstain.metrics.registry import METRICS
 from abstain.readers.engines import EngineTable
-from abstain.thresholds import BROKEN, KEPT, guarantee_clause, per_cent
+from abstain.thresholds import BROKEN, KEPT, format_percent, guarantee_clause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ class GateCheck:
         condition: the condition.
         verdict: "pass", "fail" or "inconclusive".
         estimate: the measured value: the metric, or its change from the baseline in the direction of the condition.
-        words: the verdict as a sentence.
+        sentence: the verdict as a sentence.
         bound: the number that the value was held against: that of the condition, scaled to the matched coverage or
             turned from a percentage into a number.
         coverage: the matched coverage at which a change was measured; NaN otherwise.
@@ -65,7 +65,7 @@ class GateCheck:
     condition: GateCondition | PolicyCondition
     verdict: str
     estimate: Estimate
-    words: str
+    sentence: str
     bound: float = math.nan
     coverage: float = math.nan
 
@@ -114,7 +114,7 @@ class GateResult:
         return EXIT_CODES[self.verdict]
 
     def __repr__(self) -> str:
-        lines = [f"{check.verdict}: {check.words}" for check in self.checks]
+        lines = [f"{check.verdict}: {check.sentence}" for check in self.checks]
         return few_lines(f"Gate: {self.verdict}", lines)
 
 
@@ -213,7 +213,7 @@ def gate(
                 "a gate judges one system, and a table here holds several; keep the rows of one of them"
             )
         runs = dict(zip(sources, systems.values(), strict=True))
-        own = comparison = promise = None
+        own = comparison = risk_type = None
         if policy is not None and isinstance(runs[_NEW], EngineTable):
             raise AggregationError(runs[_NEW].label, "a promise is judged row by row")
         if levels:
@@ -224,18 +224,18 @@ def gate(
             comparison = compare(pair, metrics=metrics, **options, **matching)
         if policy is not None:
             own_loss = None if loss is None or isinstance(loss, str) else loss
-            promise = policy.check(runs[_NEW], calibration=calibration, loss=own_loss, level=level)
-        return runs[_NEW], own, comparison, promise
+            risk_type = policy.check(runs[_NEW], calibration=calibration, loss=own_loss, level=level)
+        return runs[_NEW], own, comparison, risk_type
 
-    items, own, comparison, promise = aggregate_or_load(sources, evaluate_runs, on_read=on_read, **columns)
+    items, own, comparison, risk_type = aggregate_or_load(sources, evaluate_runs, on_read=on_read, **columns)
     results = [result for result in (own, comparison) if result is not None]
-    judged: list[SystemResult] = [] if own is None else [own.only]
+    evaluated: list[SystemResult] = [] if own is None else [own.only]
     if comparison is not None:
-        judged += [comparison.systems[_NEW], comparison.systems[_BASELINE]]
+        evaluated += [comparison.systems[_NEW], comparison.systems[_BASELINE]]
     clusters = 0 if own is None else own.only.population.included
     compared = 0 if comparison is None or comparison.matching is None else comparison.matching.clusters
     warnings = [warning for result in results for warning in result.warnings]
-    silent = bool(judged) and not judged[0].basis.source.counts.answered
+    silent = bool(evaluated) and not evaluated[0].basis.source.counts.answered
     measured = [
         _change(condition, comparison) if condition.needs_baseline else _level(condition, own)
         for condition in conditions
@@ -244,13 +244,13 @@ def gate(
         _guarded(_checked(condition, value, silent=silent), conditions, comparison)
         for condition, value in zip(conditions, measured, strict=True)
     ]
-    noun = judged[0].cluster_noun if judged else items.cluster_noun
-    if promise is not None:
-        clusters = len(items.judged.cluster_ids)
-        checks.append(_promise_check(promise))
+    noun = evaluated[0].cluster_noun if evaluated else items.cluster_noun
+    if risk_type is not None:
+        clusters = len(items.evaluated.cluster_ids)
+        checks.append(_policy_gate_check(risk_type))
     fewest = min(filter(None, (clusters, compared)), default=0)
     warnings += few_clusters(fewest, noun, interval)
-    warnings += [] if promise is None else promise.warnings
+    warnings += [] if risk_type is None else risk_type.warnings
     return GateResult(
         checks=tuple(checks),
         inconclusive=inconclusive,
@@ -261,7 +261,7 @@ def gate(
         cluster_noun=noun,
         confidence=_ranked_by(conditions, results) if policy is None else policy.confidence.name,
         warnings=tuple(dict.fromkeys(warnings)),
-        provenance=tuple({system.name: system.provenance for system in judged}.values())
+        provenance=tuple({system.name: system.provenance for system in evaluated}.values())
         or (items.provenance,),
     )
 
@@ -280,7 +280,7 @@ def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -
     return ", ".join(names) if ranked else ""
 
 
-def _promise_check(kept: PolicyCheck) -> GateCheck:
+def _policy_gate_check(kept: PolicyCheck) -> GateCheck:
     """The check of a policy as a condition: its promise is broken, kept, or it cannot be told."""
     condition = PolicyCondition(
         f"the promise is broken that {guarantee_clause(kept.policy)}", kept.policy.risk
@@ -288,13 +288,13 @@ def _promise_check(kept: PolicyCheck) -> GateCheck:
     verdict = {BROKEN: "fail", KEPT: "pass"}.get(kept.verdict, INCONCLUSIVE)
     if not kept.answered:
         verdict = "fail"
-    risk, ends = per_cent(kept.risk.value), kept.risk.interval
-    risk_text = risk if ends is None else f"{risk} [{per_cent(ends[0])}, {per_cent(ends[1])}]"
+    risk, ends = format_percent(kept.risk.value), kept.risk.interval
+    risk_text = risk if ends is None else f"{risk} [{format_percent(ends[0])}, {format_percent(ends[1])}]"
     outcome = {"fail": "broken", "pass": "kept"}.get(verdict, INCONCLUSIVE)
-    words = f"the promise that {guarantee_clause(kept.policy)} is {outcome}: its risk is {risk_text}"
+    sentence = f"the promise that {guarantee_clause(kept.policy)} is {outcome}: its risk is {risk_text}"
     if not kept.answered:
-        words = "nothing was answered, and a run that answers nothing never passes"
-    return GateCheck(condition, verdict, kept.risk, words, condition.number)
+        sentence = "nothing was answered, and a run that answers nothing never passes"
+    return GateCheck(condition, verdict, kept.risk, sentence, condition.number)
 
 
 def _conditions(
@@ -311,7 +311,7 @@ class _Measured(NamedTuple):
 
     estimate: Estimate
     bound: float
-    bound_words: str
+    bound_text: str
     coverage: float = math.nan
 
 
@@ -334,11 +334,11 @@ def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
     if not condition.upwards:
         change = change.turned
     at_coverage = f"coverage {chosen.coverage:.2f}"
-    bound, words = condition.number, f"{condition.number:g}"
+    bound, bound_text = condition.number, f"{condition.number:g}"
     if condition.relative:
         bound *= abs(chosen.left_value)
-        words = f"{100 * condition.number:g}% of the baseline's {number_text(chosen.left_value)}"
-        words += f" at {at_coverage}" if chosen.matched else ""
+        bound_text = f"{100 * condition.number:g}% of the baseline's {number_text(chosen.left_value)}"
+        bound_text += f" at {at_coverage}" if chosen.matched else ""
     elif (
         chosen.matched
         and condition.metric.coverage_power
@@ -348,17 +348,17 @@ def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
         # The margin refers to the baseline's coverage; a metric that ends earlier cannot differ as much.
         bound *= (chosen.coverage / chosen.left_coverage) ** condition.metric.coverage_power
         full = f"{condition.number:g} at the baseline's coverage {chosen.left_coverage:.2f}"
-        words = f"{bound:.2g} ({full}, scaled to {at_coverage})"
-    return _Measured(change, bound, words, chosen.coverage if chosen.matched else math.nan)
+        bound_text = f"{bound:.2g} ({full}, scaled to {at_coverage})"
+    return _Measured(change, bound, bound_text, chosen.coverage if chosen.matched else math.nan)
 
 
 def _checked(condition: GateCondition, measured: _Measured, *, silent: bool) -> GateCheck:
     """Decide one condition by itself."""
-    name, (estimate, bound, bound_words, coverage) = condition.metric.key, measured
+    name, (estimate, bound, bound_text, coverage) = condition.metric.key, measured
     where = "" if math.isnan(coverage) else f" at coverage {coverage:.2f}"
     if silent:
-        words = f"{name}: nothing was answered, and a run that answers nothing never passes"
-        return GateCheck(condition, "fail", estimate, words, bound, coverage)
+        sentence = f"{name}: nothing was answered, and a run that answers nothing never passes"
+        return GateCheck(condition, "fail", estimate, sentence, bound, coverage)
     if estimate.reason or estimate.interval is None or estimate.clusters < 2:
         reason = estimate.reason or "the interval rests on a single cluster"
         return GateCheck(condition, INCONCLUSIVE, estimate, f"{name}{where}: {reason}", bound, coverage)
@@ -375,8 +375,8 @@ def _checked(condition: GateCondition, measured: _Measured, *, silent: bool) -> 
     if condition.needs_baseline:
         failed, passed = "beyond", "within"
     outcome = {"fail": failed, "pass": passed, INCONCLUSIVE: "which spans"}[verdict]
-    words = f"{name}{where} is {is_what}, {outcome} {bound_words}"
-    return GateCheck(condition, verdict, estimate, words, bound, coverage)
+    sentence = f"{name}{where} is {is_what}, {outcome} {bound_text}"
+    return GateCheck(condition, verdict, estimate, sentence, bound, coverage)
 
 
 def _guarded(check: GateCheck, conditions: Sequence[GateCondition], comparison: Result | None) -> GateCheck:
@@ -399,5 +399,5 @@ def _guarded(check: GateCheck, conditions: Sequence[GateCondition], comparison: 
     if not reason:
         return check
     add = "cmax below 0.8" if comparison is None else "cmax lower by 0.05"
-    words = f'{check.words}, but {reason}: add a condition on the coverage, such as --fail-if "{add}"'
-    return replace(check, verdict=INCONCLUSIVE, words=words)
+    sentence = f'{check.sentence}, but {reason}: add a condition on the coverage, such as --fail-if "{add}"'
+    return replace(check, verdict=INCONCLUSIVE, sentence=sentence)

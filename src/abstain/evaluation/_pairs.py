@@ -153,7 +153,7 @@ class PairedDifferences:
         limits = None
         if math.isfinite(value):
             limits = _limits(metric, sides, coverage if matched else metric.value)
-        estimate = first.intervals.difference(value, change, n=self.matching.judged, limits=limits)
+        estimate = first.intervals.difference(value, change, n=self.matching.evaluated, limits=limits)
         reason = self._obstacle(entry.pair, metric, ends, sides)
         if reason:  # without a comparison there is no interval
             estimate = replace(
@@ -181,7 +181,7 @@ class PairedDifferences:
             matched=matched,
             coverage=coverage,
             p=p_value(estimate),
-            cluster_noun=first.judged.cluster_noun,
+            cluster_noun=first.evaluated.cluster_noun,
         )
 
     def _obstacle(
@@ -189,7 +189,7 @@ class PairedDifferences:
     ) -> str:
         """Why a pair is not compared by a metric; empty if it is."""
         for name in pair:
-            if not self.systems[name].judged.counts.answered:
+            if not self.systems[name].evaluated.counts.answered:
                 return f"{name} answered nothing, and a system that answers nothing must not win"
         for name, value, rows in zip(pair, values, sides, strict=True):
             if not math.isfinite(value):

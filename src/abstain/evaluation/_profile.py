@@ -64,7 +64,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class WorkingPoints:
+class OperatingPoints:
     """Working points that one can choose from, most confident first, each an exact point of the curve.
 
     Attributes:
@@ -79,7 +79,7 @@ class WorkingPoints:
         generalized_low: lower end of its interval.
         generalized_high: upper end of its interval.
         in_curve: how many working points the whole curve has; more than there are here when it was thinned.
-        promised: by risk, which of these points answers most at a risk that is promised, each risk by itself; risks
+        guaranteed: by risk, which of these points answers most at a risk that is promised, each risk by itself; risks
             that no point can promise are left out.
     """
 
@@ -94,7 +94,7 @@ class WorkingPoints:
     generalized_low: Floats
     generalized_high: Floats
     in_curve: int
-    promised: Mapping[float, int] = field(default_factory=dict)
+    guaranteed: Mapping[float, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"WorkingPoints({len(self.threshold)} thresholds)"
@@ -123,7 +123,7 @@ class Profile:
             (a loss of 0): those within [0, 1] that are not known to mean something else.
     """
 
-    points: Mapping[str, WorkingPoints] = field(repr=False)
+    points: Mapping[str, OperatingPoints] = field(repr=False)
     lines: Mapping[str, Line] = field(repr=False)
     optimal: Line
     random: Line
@@ -137,7 +137,7 @@ def profile_of(
     system: SystemStatistics, settings: Settings, *, most: int, progress: Progress | None
 ) -> Profile:
     """Return the profile of a system, with at most about `most` working points per confidence."""
-    if not len(system.judged):
+    if not len(system.evaluated):
         nothing = Line(np.empty(0), np.empty(0), np.empty(0))
         return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
     # Confidences that are the same numbers are evaluated once.
@@ -148,12 +148,12 @@ def profile_of(
             continue
         curve = curve_of(system.rows(name))
         lines[ranking] = _line(curve)
-        promised = _promised(curve, system, name, settings.level)
+        guaranteed = _guaranteed(curve, system, name, settings.level)
         chosen = _choice(curve, settings.coverage_grid, most)
-        chosen = np.unique(np.r_[chosen, list(promised.values())]).astype(np.intp)
-        places = {risk: int(np.searchsorted(chosen, point)) for risk, point in promised.items()}
-        operating_points = _working_points(curve, chosen, system, name, settings, progress)
-        points[ranking] = replace(operating_points, promised=places)
+        chosen = np.unique(np.r_[chosen, list(guaranteed.values())]).astype(np.intp)
+        places = {risk: int(np.searchsorted(chosen, point)) for risk, point in guaranteed.items()}
+        operating_points = _operating_points(curve, chosen, system, name, settings, progress)
+        points[ranking] = replace(operating_points, guaranteed=places)
     leader, contrasts = _contrasts(system, rankings, settings)
     columns = system.columns
     answered, weight = columns.answered, columns.weight
@@ -171,7 +171,7 @@ def profile_of(
     )
 
 
-def _promised(
+def _guaranteed(
     curve: RiskCoverageCurve, system: SystemStatistics, name: str, level: float
 ) -> dict[float, int]:
     """By risk, the place in the curve of the largest coverage that is promised; none for a loss beyond [0, 1]."""
@@ -191,8 +191,8 @@ def _contrasts(
     system: SystemStatistics, rankings: Mapping[str, object], settings: Settings
 ) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
-    judged, intervals = system.judged, system.intervals
-    if not rankings or not judged.answered.any():
+    evaluated, intervals = system.evaluated, system.intervals
+    if not rankings or not evaluated.answered.any():
         return "", {}
     metric = METRICS["augrc"].in_convention(settings.convention)
     statistics = {name: measure_metrics(system.rows(name), [metric]) for name in rankings}
@@ -205,7 +205,7 @@ def _contrasts(
     estimates = {}
     for name in others:
         change = replicates[statistics[name]].less(replicates[statistics[leader]]).column(0)
-        estimates[name] = intervals.difference(area[name] - area[leader], change, n=judged.counts.n)
+        estimates[name] = intervals.difference(area[name] - area[leader], change, n=evaluated.counts.n)
     p_values = {name: p_value(estimate) for name, estimate in estimates.items()}
     adjusted = holm(list(p_values.values())).tolist()
     return leader, {
@@ -222,7 +222,7 @@ def _contrasts(
             p=p_values[name],
             p_adjusted=p_adjusted,
             family=len(others),
-            cluster_noun=judged.cluster_noun,
+            cluster_noun=evaluated.cluster_noun,
         )
         for name, p_adjusted in zip(others, adjusted, strict=True)
     }
@@ -256,14 +256,14 @@ def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Ind
     return np.unique(np.r_[even, asked, len(curve) - 1]).astype(np.intp)
 
 
-def _working_points(
+def _operating_points(
     curve: RiskCoverageCurve,
     chosen: Indices,
     system: SystemStatistics,
     name: str,
     settings: Settings,
     progress: Progress | None,
-) -> WorkingPoints:
+) -> OperatingPoints:
     rows = system.rows(name)
     answered = rows.answered
     thresholds, count = curve.threshold[chosen], len(chosen)
@@ -277,7 +277,7 @@ def _working_points(
     points = points_of(
         rows, thresholds, system.intervals, simultaneous=settings.simultaneous, progress=progress
     )
-    return WorkingPoints(
+    return OperatingPoints(
         threshold=thresholds,
         answered=climbed(weight),
         wrong=climbed(weight * wrong),

@@ -106,7 +106,7 @@ class Population:
         return self.right / self.items if self.items else math.nan
 
     @property
-    def share_wrong(self) -> float:
+    def error_rate(self) -> float:
         """The share of answers that are wrong; NaN where nothing was answered."""
         return self.wrong / self.answered if self.answered else math.nan
 
@@ -275,13 +275,18 @@ class SystemResult(Mapping[str, ConfidenceResult]):
             raise ArgumentError(
                 f"{self.name}: a threshold needs a confidence and a loss, and none was judged by"
             )
-        self.basis.judged.row_by_row("a threshold with a promise")
+        self.basis.evaluated.row_by_row("a threshold with a promise")
         used = self.calibrations if is_calibrated(self[name].name) else None
         loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.columns.loss
         from abstain.thresholds import choose_threshold  # noqa: PLC0415  (few results need it)
 
         return choose_threshold(
-            self.basis.judged, risk=risk, confidence=self[name].name, calibration=used, loss=loss, **options
+            self.basis.evaluated,
+            risk=risk,
+            confidence=self[name].name,
+            calibration=used,
+            loss=loss,
+            **options,
         )
 
     def __getitem__(self, name: str) -> ConfidenceResult:
@@ -440,7 +445,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         return next((each for each in of_metric if not each.no_verdict), of_metric[0])
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """Every finding as a sentence; each names its confidence if there are several."""
         several = len({each.confidence for each in self.differences} - {ALL}) > 1
         return tuple(f"{each.subject(confidence=several)}: {each.finding}" for each in self.differences)
@@ -502,10 +507,10 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         if len(self.systems) == 1:
             only = self.only
             return few_lines(f"Result of {only.population.items} items", only._lines())
-        judged = 0 if self.matching is None else self.matching.judged
-        head = f"Result of {len(self.systems)} systems over {judged} items"
+        evaluated = 0 if self.matching is None else self.matching.evaluated
+        head = f"Result of {len(self.systems)} systems over {evaluated} items"
         first = [] if self.headline is None else [self.headline.sentence]
-        return few_lines(head, list(dict.fromkeys([*first, *self.words])), "more differences")
+        return few_lines(head, list(dict.fromkeys([*first, *self.sentences])), "more differences")
 
 
 def _percent(part: float, total: float) -> float:

@@ -20,7 +20,7 @@ from abstain._units import unit_of
 from abstain.errors import DataError
 from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._result import ConfidenceResult
-from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_judged, variant_warnings
+from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_evaluated, variant_warnings
 from abstain.groups import group_numbers, groups
 from abstain.inference import Replicates, Within, with_companions
 from abstain.inference.points import read_off_points
@@ -202,7 +202,7 @@ class SystemStatistics:
         cls,
         name: str,
         source: Items,
-        judged: Items,
+        evaluated: Items,
         metrics: Sequence[MetricSpecification],
         *,
         confidences: Mapping[str, VariantConfidence],
@@ -218,13 +218,13 @@ class SystemStatistics:
         `recount` is that of `AggregatedGroups`; None if the items of all confidences distinguish groups.
         """
         needed = {column for metric in metrics for column in metric.needs}
-        ranked_rows = {ALL: RankedRows.of(judged, loss, needed, by, intervals)}
+        ranked_rows = {ALL: RankedRows.of(evaluated, loss, needed, by, intervals)}
 
         def rank(
             confidence: VariantConfidence, *, by: tuple[str, ...], intervals: Intervals | None = intervals
         ) -> RankedRows:
             rows = ranked_rows[ALL]
-            if confidence.items is not judged:
+            if confidence.items is not evaluated:
                 own_loss = None
                 if loss is not None:
                     rule = requested_loss if callable(requested_loss) else loss.name
@@ -234,7 +234,7 @@ class SystemStatistics:
 
         aggregated_groups = None
         if recount is not None:
-            aggregated_groups = AggregatedGroups(judged.labelled, by, recount, rank)
+            aggregated_groups = AggregatedGroups(evaluated.labelled, by, recount, rank)
         for confidence_name, confidence in confidences.items():
             ranked_rows[confidence_name] = rank(confidence, by=() if aggregated_groups else by)
         ranked = tuple(metric for metric in metrics if metric.ranked)
@@ -267,7 +267,7 @@ class SystemStatistics:
         return (self.group_metrics if label else self.metrics)[confidence_name]
 
     @property
-    def judged(self) -> Items:
+    def evaluated(self) -> Items:
         """The items that are judged."""
         return self.ranked_rows[ALL].items
 
@@ -352,8 +352,8 @@ class SystemStatistics:
                 reason = (self.note(label) if label else "") or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
-                if not len(self.judged):
-                    reason = nothing_judged(self.source)
+                if not len(self.evaluated):
+                    reason = nothing_evaluated(self.source)
                 elif not estimate.defined:
                     problem = metric.problem(rows)
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
@@ -367,7 +367,7 @@ class SystemStatistics:
         hundredth is left out does it matter. Groups are left as they are, because nobody knows whose the items were.
         """
         left_out = self.source.counts.failed + self.source.counts.unscored
-        if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.judged):
+        if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.evaluated):
             return dict(estimates)
         worst = self.columns.worst_loss if self.loss is not None else 1.0
         bounded = dict(estimates)
@@ -392,11 +392,11 @@ class SystemStatistics:
         Very many clusters are taken in groups, whose variances add up to the same. Without a loss, the share of right
         answers is taken. NaN where no cluster has several answers.
         """
-        if self.judged.clusters == self.judged.counts.n:
+        if self.evaluated.clusters == self.evaluated.counts.n:
             return math.nan
-        answered, weight = self.judged.answered, self.columns.weight
+        answered, weight = self.evaluated.answered, self.columns.weight
         values = self.columns.correct if self.loss is None else self.columns.loss
-        unit = unit_of(self.judged.cluster_ids)[self.judged.cluster_index[answered]]
+        unit = unit_of(self.evaluated.cluster_ids)[self.evaluated.cluster_index[answered]]
         values, weight = values[answered], weight[answered]
         count, units = float(weight.sum()), int((np.bincount(unit, weights=weight) > 0).sum())
         if units < 2:
@@ -540,13 +540,13 @@ class SystemStatistics:
     @cached_property
     def _within(self) -> dict[str, Within]:
         """By group, which clusters have items of it."""
-        cluster, weight = self.judged.cluster_index, self.columns.weight
+        cluster, weight = self.evaluated.cluster_index, self.columns.weight
         clusters_within = {}
         for label, group in self.ranked_rows[ALL].groups.items():
             rows = group.rows[weight[group.rows] > 0.0]
             within = Within.of(cluster[rows], weight[rows])
             if self._having is not None:
-                members = self._having[label][self.judged.cluster_ids[within.clusters]]
+                members = self._having[label][self.evaluated.cluster_ids[within.clusters]]
                 within = within._replace(members=members)
             clusters_within[label] = within
         return clusters_within
@@ -554,7 +554,7 @@ class SystemStatistics:
     @cached_property
     def _having(self) -> Mapping[str, Floats] | None:
         """By group, how many clusters of each group of clusters have any of its items; None where they have names."""
-        aggregation = self.judged.aggregation
+        aggregation = self.evaluated.aggregation
         if aggregation is None or aggregation.members is None:
             return None
         return aggregation.members_of_groups(self.by)

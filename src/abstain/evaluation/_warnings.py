@@ -49,7 +49,7 @@ def general_warnings(
     """Return what holds for all numbers of a system: its answers, and clusters that are few, forgotten or left out."""
     noun = items.cluster_noun
     if not population.items:
-        return (ResultWarning("nothing_judged", nothing_judged(items)),)
+        return (ResultWarning("nothing_evaluated", nothing_evaluated(items)),)
     column = items.provenance.get("possible_cluster")
     messages: dict[str, str] = {POSSIBLE_SCALE: "" if loss_named else scale_hint(items)}
     if not population.answered:
@@ -128,7 +128,7 @@ def left_out_warnings(estimates: Mapping[Key, Estimate], population: Population)
     return (ResultWarning("left_out", message),)
 
 
-def nothing_judged(items: Items) -> str:
+def nothing_evaluated(items: Items) -> str:
     """Return why there is no item to judge."""
     counts = items.counts
     return (
@@ -196,7 +196,7 @@ def variant_warnings(
         warnings.append(ResultWarning("constant_confidence", message))
     elif ties.matters and best != worst:
         message = (
-            f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
+            f"{100 * ties.tied_proportion:.0f}% of the answered items share their confidence with others: the order of "
             f"tied items alone could put the AURC anywhere from {best} to {worst}"
         )
         warnings.append(ResultWarning("ties", message))

@@ -20,13 +20,13 @@ from abstain.evaluation._coverage import (
     CRITERION,
     MOST_HSIC_CLUSTERS,
     CoverageEvaluation,
+    describe_range,
     intervals_over,
-    range_in_words,
 )
 from abstain.evaluation._coverage_results import (
-    ClaimResult,
     CoverageResult,
     CoverageSettings,
+    NominalResult,
     PitBin,
     QuantileResult,
     Stratum,
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     Groups = Mapping[str, ArrayLike]
 
 __all__ = [
-    "ClaimResult",
     "CoverageResult",
     "CoverageSettings",
+    "NominalResult",
     "PitBin",
     "QuantileResult",
     "Stratum",
@@ -73,7 +73,7 @@ def evaluate_intervals(
     y_true: ArrayLike,
     intervals: ArrayLike,
     *,
-    claim: float | Sequence[float],
+    nominal: float | Sequence[float],
     cluster: ArrayLike | None = None,
     groups: Groups | None = None,
     features: Groups | None = None,
@@ -93,7 +93,7 @@ def evaluate_intervals(
         y_true: the truths.
         intervals: (rows, 2), or (rows, 2, claims) for several claims; or what MAPIE's ``predict_interval`` returns, the
             predictions and the intervals.
-        claim: the coverage that the intervals claim, such as 0.9; one per set of bounds.
+        nominal: the coverage that the intervals claim, such as 0.9; one per set of bounds.
         cluster: ids of what belongs together; each row is a cluster of its own when left out.
         groups: labels by the name of the grouping, such as ``{"site": [...]}``, to see where coverage fails.
         features: numbers by the name of the feature: coverage by each, and the slab of worst coverage in all.
@@ -110,8 +110,8 @@ def evaluate_intervals(
     >>> truth = np.arange(200.0)
     >>> bounds = np.column_stack([truth - 1, truth + 1])
     >>> bounds[:60] += 5                                    # the first 60 miss
-    >>> result = evaluate_intervals(truth, bounds, claim=0.9)
-    >>> print(result.claims[0]["coverage"], result.claims[0].verdict)
+    >>> result = evaluate_intervals(truth, bounds, nominal=0.9)
+    >>> print(result.by_nominal[0]["coverage"], result.by_nominal[0].verdict)
     0.700 [0.633, 0.760] under-covered
     """
     bins = _validate.whole(bins, "bins", least=1)
@@ -119,31 +119,31 @@ def evaluate_intervals(
         bins=bins, eta=eta, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level
     )
     rows = IntervalRows.with_truth(y_true, _without_predictions(intervals), sample_weight)
-    job = CoverageEvaluation.prepare(rows, claim, cluster, groups or {}, features or {}, settings)
+    job = CoverageEvaluation.prepare(rows, nominal, cluster, groups or {}, features or {}, settings)
     rows = job.rows
-    losses, positive = winkler_losses(rows, job.claims), Scale(low=0.0)
-    for claim_index, target in enumerate(job.claims.tolist()):
-        covered, width = rows.covered[claim_index], rows.width[claim_index]
+    losses, positive = winkler_losses(rows, job.by_nominal), Scale(low=0.0)
+    for nominal_index, target in enumerate(job.by_nominal.tolist()):
+        covered, width = rows.covered[nominal_index], rows.width[nominal_index]
         names = ("coverage", "mean_width", "winkler_score")
         job.add(
-            means_statistic(names, (covered, width, losses[claim_index]), rows),
-            [job.share, positive, _winkler_scale(rows, claim_index, losses[claim_index], target)],
-            claim_index,
+            means_statistic(names, (covered, width, losses[nominal_index]), rows),
+            [job.proportion, positive, _winkler_scale(rows, nominal_index, losses[nominal_index], target)],
+            nominal_index,
         )
         criterion = (rows.truth, covered, width)
         criterion_ = criterion_statistic(CRITERION, *criterion, rows, eta=settings.eta, level=target)
-        job.add(criterion_, WIDTH_CRITERION, claim_index)
-        ranked = rows.ranked_width[claim_index]
+        job.add(criterion_, WIDTH_CRITERION, nominal_index)
+        ranked = rows.ranked_width[nominal_index]
         strata = Strata.of_rows(ranked, covered, rows, bins=1 if rows.have_one(ranked) else bins)
         by_width = strata.statistic("size_stratified_coverage")
-        job.add(by_width, job.share, claim_index, job.chunks(strata, ranked))
+        job.add(by_width, job.proportion, nominal_index, job.chunks(strata, ranked))
         hsic_rows = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
-        job.add(width_hsic_statistic(hsic_rows, claim_index), DEPENDENCE, claim_index)
-        job.add_quantiles(claim_index)
-        job.add_groups(claim_index)
-        job.add_features(claim_index)
-    if len(job.claims) > 1:
-        loss = weighted_interval_losses(rows, job.claims, None)
+        job.add(width_hsic_statistic(hsic_rows, nominal_index), DEPENDENCE, nominal_index)
+        job.add_quantiles(nominal_index)
+        job.add_groups(nominal_index)
+        job.add_features(nominal_index)
+    if len(job.by_nominal) > 1:
+        loss = weighted_interval_losses(rows, job.by_nominal, None)
         job.add(means_statistic(("weighted_interval_score",), (loss,), rows), positive, None)
     return job.finish("intervals", progress)
 
@@ -152,7 +152,7 @@ def evaluate_sets(
     y_true: ArrayLike,
     sets: ArrayLike,
     *,
-    claim: float | Sequence[float],
+    nominal: float | Sequence[float],
     cluster: ArrayLike | None = None,
     groups: Groups | None = None,
     features: Groups | None = None,
@@ -173,7 +173,7 @@ def evaluate_sets(
         y_true: class indices; the classes themselves where `classes` names them.
         sets: booleans (rows, classes), or (rows, classes, claims) for several claims; or what MAPIE's ``predict_set``
             returns, the predictions and the sets.
-        claim: the coverage that the sets claim, one per set of booleans.
+        nominal: the coverage that the sets claim, one per set of booleans.
         cluster: ids of what belongs together; each row is a cluster of its own when left out.
         groups: labels by the name of the grouping, to see where coverage fails.
         features: numbers by the name of the feature: coverage by each, and the slab of worst coverage in all.
@@ -189,8 +189,8 @@ def evaluate_sets(
         progress: called with the number of resamples done since the last call.
 
     >>> truth = [0, 1] * 50
-    >>> result = evaluate_sets(truth, [[True, True]] * 100, claim=0.9)
-    >>> print(result.claims[0]["mean_width"], result.claims[0].verdict)
+    >>> result = evaluate_sets(truth, [[True, True]] * 100, nominal=0.9)
+    >>> print(result.by_nominal[0]["mean_width"], result.by_nominal[0].verdict)
     2.000 [1.928, 2.000] over-covered
     """
     settings = CoverageSettings.checked(
@@ -203,25 +203,32 @@ def evaluate_sets(
     borders = size_borders(rows.classes, bins)
     uppers = np.r_[borders[1:] - 1, rows.classes]
     names = _class_names(labels, rows.classes)
-    by_class = np.array([names[claim_index] for claim_index in rows.truth], dtype=object)
+    by_class = np.array([names[nominal_index] for nominal_index in rows.truth], dtype=object)
     groupings = {TRUE_CLASS: by_class, **(groups or {})}
-    job = CoverageEvaluation.prepare(rows, claim, cluster, groupings, features or {}, settings)
+    job = CoverageEvaluation.prepare(rows, nominal, cluster, groupings, features or {}, settings)
     rows = job.rows
-    for claim_index in range(len(job.claims)):
-        covered, size = rows.covered[claim_index], rows.width[claim_index]
+    for nominal_index in range(len(job.by_nominal)):
+        covered, size = rows.covered[nominal_index], rows.width[nominal_index]
         metrics = ("coverage", "mean_width", "singleton_rate", "empty_rate")
-        kinds = [job.share, Scale(0.0, float(rows.classes), units=job.share.units), job.share, job.share]
-        job.add(means_statistic(metrics, (covered, size, size == 1.0, size == 0.0), rows), kinds, claim_index)
+        kinds = [
+            job.proportion,
+            Scale(0.0, float(rows.classes), units=job.proportion.units),
+            job.proportion,
+            job.proportion,
+        ]
+        job.add(
+            means_statistic(metrics, (covered, size, size == 1.0, size == 0.0), rows), kinds, nominal_index
+        )
         stratum = size_stratum(size, borders)
         parts = [
-            job.part(range_in_words(low, high, ".0f"), float(low), float(high), stratum == number)
+            job.part(describe_range(low, high, ".0f"), float(low), float(high), stratum == number)
             for number, (low, high) in enumerate(zip(borders.tolist(), uppers.tolist(), strict=True))
         ]
         sizes = groups_statistic(covered, stratum, len(borders), rows, name="size_stratified_coverage")
-        job.add(sizes.only(*range(len(borders) + 1)), job.share, claim_index, parts)
-        job.add_quantiles(claim_index)
-        job.add_groups(claim_index)
-        job.add_features(claim_index)
+        job.add(sizes.only(*range(len(borders) + 1)), job.proportion, nominal_index, parts)
+        job.add_quantiles(nominal_index)
+        job.add_groups(nominal_index)
+        job.add_features(nominal_index)
     return job.finish("sets", progress)
 
 
@@ -254,7 +261,7 @@ def evaluate_quantiles(
 
     >>> truth = np.arange(100.0)
     >>> result = evaluate_quantiles(truth, np.full((100, 1), 49.5), probabilities=[0.5])
-    >>> print(result.pinball[0.5], result.pit[0].share)
+    >>> print(result.pinball[0.5], result.pit[0].proportion)
     12.500 [11.141, 14.025] 0.500 [0.402, 0.598]
     """
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
@@ -267,22 +274,22 @@ def evaluate_quantiles(
         pit_statistic(rows): Scale(0.0, 1.0, float(rows.weight.sum())),
     }
     replicates = intervals.replicate(scales, progress)
-    pinball, shares = (
+    pinball, proportions = (
         intervals.estimates(statistic.points, replicates[statistic], [scale] * len(statistic.names), n=n)
         for statistic, scale in scales.items()
     )
     edges = rows.edges.tolist()
-    pit = tuple(PitBin(*bounds) for bounds in zip(edges[:-1], edges[1:], shares, strict=True))
+    pit = tuple(PitBin(*bounds) for bounds in zip(edges[:-1], edges[1:], proportions, strict=True))
     return QuantileResult(dict(zip(rows.probabilities.tolist(), pinball, strict=True)), pit)
 
 
-def _winkler_scale(rows: IntervalRows, claim_index: int, losses: Floats, claim: float) -> Scale:
+def _winkler_scale(rows: IntervalRows, nominal_index: int, losses: Floats, nominal: float) -> Scale:
     """What an interval score can be: the fewer clusters have misses, the less is known of what misses cost.
 
     To the clusters with misses comes one with a truth that lies a tenth of the mean width outside, about as far as one
     of a normal distribution does. What misses cost varies about as much as their number.
     """
-    width, missed = rows.width[claim_index], ~rows.covered[claim_index]
+    width, missed = rows.width[nominal_index], ~rows.covered[nominal_index]
     weight = rows.weight
     counted = np.isfinite(width) & (weight > 0.0)
     if not counted.any():
@@ -293,7 +300,7 @@ def _winkler_scale(rows: IntervalRows, claim_index: int, losses: Floats, claim: 
         penalties = float(weight[missed] @ (losses[missed] - width[missed]))
     # A share is taken of each width, for no mean is beyond what it is of.
     mean = float(width[counted] @ (weight[counted] / weight[counted].sum()))
-    assumed = 0.2 / (1.0 - claim) * mean
+    assumed = 0.2 / (1.0 - nominal) * mean
     cost = math.sqrt(2.0) * (penalties + assumed) / (struck + 1.0) / largest
     return costly_scale(struck / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
 

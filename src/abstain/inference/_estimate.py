@@ -54,21 +54,21 @@ class Drawn:
         """
         from scipy.special import ndtri  # noqa: PLC0415
 
-        share = ((values < value).sum() + 0.5 * (values == value).sum()) / len(values)
+        proportion = ((values < value).sum() + 0.5 * (values == value).sum()) / len(values)
         finite = left_out[np.isfinite(left_out)]
         away = finite.mean() - finite if len(finite) else np.zeros(1)
         spread = float((away**2).sum()) ** 1.5
         acceleration = float((away**3).sum()) / (6.0 * spread) if spread > 0.0 else 0.0
         least = 0.5 / len(values)
-        return cls(values, float(ndtri(min(max(share, least), 1.0 - least))), acceleration)
+        return cls(values, float(ndtri(min(max(proportion, least), 1.0 - least))), acceleration)
 
     def ends(self, level: float) -> tuple[float, float]:
         """Return the interval at a level."""
-        shares = [self._share((1.0 - level) / 2.0), self._share((1.0 + level) / 2.0)]
+        proportions = [self._share((1.0 - level) / 2.0), self._share((1.0 + level) / 2.0)]
         # Infinite replicates cannot be interpolated between.
         interpolated = np.isfinite(self.values).all()
         low, high = np.quantile(
-            self.values, shares, method="linear" if interpolated else "inverted_cdf"
+            self.values, proportions, method="linear" if interpolated else "inverted_cdf"
         ).tolist()
         return low, high
 
@@ -86,8 +86,8 @@ class Drawn:
         from scipy.special import ndtr, ndtri  # noqa: PLC0415
 
         count = len(self.values)
-        share = ((self.values < bound).sum() + 0.5 * (self.values == bound).sum()) / count
-        moved = float(ndtri(min(max(share, 1.0 / (count + 1)), count / (count + 1)))) - self.bias
+        proportion = ((self.values < bound).sum() + 0.5 * (self.values == bound).sum()) / count
+        moved = float(ndtri(min(max(proportion, 1.0 / (count + 1)), count / (count + 1)))) - self.bias
         tail = float(ndtr(moved / (1.0 + self.acceleration * moved) - self.bias))
         return 2.0 * min(tail, 1.0 - tail)
 

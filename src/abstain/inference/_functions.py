@@ -32,10 +32,10 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
     >>> function_measure(lambda items: float((items.truth == items.prediction).mean()), items)(np.array([[2.0, 0.0]]))
     array([[1.]])
     """
-    judged = items.judged
-    if not len(judged):
+    evaluated = items.evaluated
+    if not len(evaluated):
         raise DataError("there is no item to judge: none is answered or abstained")
-    unit, units = judged.cluster_index, len(judged.cluster_ids)
+    unit, units = evaluated.cluster_index, len(evaluated.cluster_ids)
     if intervals is not None:
         unit, units = intervals.unit_of_cluster[unit], intervals.units
     order = np.argsort(unit, kind="stable")
@@ -46,12 +46,12 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
         for row, weight in enumerate(batch.weights):
             drawn = np.repeat(np.arange(units), weight.astype(np.intp))
             rows = np.concatenate([rows_of_unit[number] for number in drawn])
-            value = metric(judged.take(rows))
+            value = metric(evaluated.take(rows))
             values[row, 0] = math.nan if value is None else float(value)
         return values
 
     name = getattr(metric, "__name__", "metric").strip("<>")
-    return Statistic((name,), units, len(judged), compute)
+    return Statistic((name,), units, len(evaluated), compute)
 
 
 def jackknife(
@@ -78,7 +78,7 @@ def jackknife(
     >>> print(jackknife(accuracy, items, low=0.0, high=1.0))
     0.500 [0.061, 0.939]
     """
-    return _estimate(metric, items, _intervals(items.judged, JACKKNIFE, 0, 0, level), Scale(low, high))
+    return _estimate(metric, items, _intervals(items.evaluated, JACKKNIFE, 0, 0, level), Scale(low, high))
 
 
 def bootstrap(
@@ -107,12 +107,12 @@ def bootstrap(
     >>> print(bootstrap(accuracy, items, resamples=500))
     0.500 [0.000, 1.000]
     """
-    intervals = _intervals(items.judged, PERCENTILE, resamples, seed, level)
+    intervals = _intervals(items.evaluated, PERCENTILE, resamples, seed, level)
     return _estimate(metric, items, intervals, Scale(), progress)
 
 
-def _intervals(judged: Items, interval: str, resamples: int | None, seed: int, level: float) -> Intervals:
-    rows = (judged.cluster_ids, judged.cluster_index, judged.weight)
+def _intervals(evaluated: Items, interval: str, resamples: int | None, seed: int, level: float) -> Intervals:
+    rows = (evaluated.cluster_ids, evaluated.cluster_index, evaluated.weight)
     return Intervals.of(*rows, interval=interval, resamples=resamples, seed=seed, level=level)
 
 
@@ -121,7 +121,7 @@ def _estimate(
 ) -> Estimate:
     statistic = function_measure(metric, items, intervals)
     replicates = intervals.replicate([statistic], progress)[statistic]
-    return intervals.estimates(statistic.points, replicates, [scale], n=len(items.judged))[0]
+    return intervals.estimates(statistic.points, replicates, [scale], n=len(items.evaluated))[0]
 
 
 def paired_delta(
@@ -174,4 +174,4 @@ def paired_delta(
     replicates = intervals.replicate([left_statistic, right_statistic], progress)
     change = replicates[right_statistic].less(replicates[left_statistic]).column(0)
     value = right_statistic.point - left_statistic.point
-    return intervals.difference(value, change, n=matching.judged)
+    return intervals.difference(value, change, n=matching.evaluated)

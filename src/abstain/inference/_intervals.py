@@ -553,10 +553,10 @@ def _standard_errors(values: Floats, left_out: Floats, weights: JackknifeWeights
     # One row per value, so that each is summed by itself, in the same order alone as among others.
     rows = np.ascontiguousarray(left_out.T)
     finite = np.isfinite(rows)
-    share = finite.mean(axis=1) if weights.vectors else np.zeros(len(rows))
+    proportion = finite.mean(axis=1) if weights.vectors else np.zeros(len(rows))
     errors = np.full(len(values), math.nan)
-    defined = np.isfinite(values) & (share >= 1.0 - _MOST_UNDEFINED) & (finite.sum(axis=1) >= 2)
-    complete = defined & (share == 1.0)
+    defined = np.isfinite(values) & (proportion >= 1.0 - _MOST_UNDEFINED) & (finite.sum(axis=1) >= 2)
+    complete = defined & (proportion == 1.0)
     if complete.any():
         errors[complete] = _errors_of(values[complete], rows[complete], weights.sizes)
     for row in np.flatnonzero(defined & ~complete).tolist():

@@ -48,7 +48,7 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         estimator: a classifier with ``predict_proba``. Default: logistic regression.
         risk: the largest acceptable proportion of wrong answers.
         sure: the confidence level of the guarantee.
-        promise: "selective" or "joint", see `abstain.choose_threshold`.
+        risk_type: "selective" or "joint", see `abstain.choose_threshold`.
         cv: the number of folds or a splitter; "prefit" for an estimator that is already fitted.
         abstain_label: the label that `predict` returns for a declined row; it must not be one of the classes. Default:
             -1 for numbers and booleans (which are then returned as 1 and 0), "abstain" for text.
@@ -77,7 +77,7 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         risk: float = 0.05,
         *,
         sure: float = 0.95,
-        promise: str = "selective",
+        risk_type: str = "selective",
         cv: Any = 5,
         abstain_label: Any = None,
         finite_sample: bool = False,
@@ -85,7 +85,7 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.risk = risk
         self.sure = sure
-        self.promise = promise
+        self.risk_type = risk_type
         self.cv = cv
         self.abstain_label = abstain_label
         self.finite_sample = finite_sample
@@ -139,7 +139,7 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             items,
             risk=self.risk,
             sure=self.sure,
-            promise=self.promise,
+            risk_type=self.risk_type,
             loss="zero_one",
             finite_sample=self.finite_sample,
         )

@@ -116,7 +116,7 @@ def _items(scores: list[SampleScore], cluster: str | None) -> Items:
         sample = {
             "id": score.sample_id,
             "epoch": epochs[score.sample_id],
-            # Inspect does not pass the target to a metric; `abstain.runs.judged` stores it in the metadata.
+            # Inspect does not pass the target to a metric; `abstain.runs.evaluated` stores it in the metadata.
             "target": str((score.score.metadata or {}).get("target", "")),
             "scores": {"score": content},
             "metadata": score.sample_metadata,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain._types import Floats
-    from abstain.evaluation import WorkingPoints
+    from abstain.evaluation import OperatingPoints
 
 
 __all__ = [
@@ -231,7 +231,7 @@ class RiskCoverageDisplay:
     _: KW_ONLY
     aurc: float
     augrc: float
-    band: WorkingPoints | None = None
+    band: OperatingPoints | None = None
     estimator_name: str | None = None
     line_: Any = field(default=None, init=False)
     band_: Any = field(default=None, init=False)
@@ -400,7 +400,7 @@ class _Predictions:
             self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight, **settings
         )
 
-    def band(self, cluster: ArrayLike | None, level: float) -> WorkingPoints | None:
+    def band(self, cluster: ArrayLike | None, level: float) -> OperatingPoints | None:
         """Return the confidence interval of the risk at each threshold by `evaluate`; None if nothing is answered."""
         items = Items.from_arrays(
             self.truth,

@@ -128,8 +128,8 @@ def row_bins(confidence: Floats, weight: Floats, bins: int, strategy: str) -> tu
     counted = weight > 0
     level, position = np.unique(confidence[counted], return_inverse=True)
     running = np.cumsum(total_by(position, weight[counted]))
-    share = (np.arange(1, bins) + _TOLERANCE) / bins
-    inner = level[np.searchsorted(running, running[-1] * share)]
+    proportion = (np.arange(1, bins) + _TOLERANCE) / bins
+    inner = level[np.searchsorted(running, running[-1] * proportion)]
     return np.searchsorted(inner, confidence, side="right"), np.concatenate([level[:1], inner, level[-1:]])
 
 
@@ -155,20 +155,20 @@ def _quantile(
         part = rows.take(group == number)
         key, distinct = keys_ascending(part.confidence)
         by_group.append(part.sum_by(key, len(distinct), part.correct, part.confidence))
-    share = (np.arange(1, bins + 1) + _TOLERANCE) / bins
+    proportion = (np.arange(1, bins + 1) + _TOLERANCE) / bins
 
     def sums(batch: WeightBatch) -> BinSums:
-        parts = [_between(cluster_sums.run(batch.weights), share) for cluster_sums in by_group]
+        parts = [_between(cluster_sums.run(batch.weights), proportion) for cluster_sums in by_group]
         return BinSums(*np.stack(parts, axis=2))
 
     return sums, 3 * max(cluster_sums.width for cluster_sums in by_group)
 
 
-def _between(running: Floats, share: Floats) -> Floats:
+def _between(running: Floats, proportion: Floats) -> Floats:
     """Turn running sums (columns, batch, ranks with the ground) into what lies between edges of equal mass."""
     run = RunningSums(running[0], running[1])
     # A bin ends below the rank that reaches its share.
-    edge = np.maximum(run.reaching(run.last_count[:, None] * share) - 1, 0)
+    edge = np.maximum(run.reaching(run.last_count[:, None] * proportion) - 1, 0)
     return np.diff(np.take_along_axis(running, edge[None], axis=2), prepend=0.0, axis=2)
 
 
@@ -176,14 +176,14 @@ def smooth_statistic(rows: Columns) -> Statistic:
     """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
     position = rows.confidence * _CELLS
     left = np.minimum(position.astype(np.intp), _CELLS - 1)
-    right_share = position - left
+    right_proportion = position - left
     cluster_sums = ClusterSums.of_rows(
         unit=np.tile(rows.cluster, 2),
         key=np.concatenate([left, left + 1]),
         columns=[np.tile(rows.correct - rows.confidence, 2)],
         units=rows.units,
         keys=_CELLS + 1,
-        weight=np.concatenate([rows.weight * (1.0 - right_share), rows.weight * right_share]),
+        weight=np.concatenate([rows.weight * (1.0 - right_proportion), rows.weight * right_proportion]),
     )
 
     def compute(batch: WeightBatch) -> Floats:

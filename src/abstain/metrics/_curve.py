@@ -259,7 +259,7 @@ class Limited:
         return cls(curve, curve_sums, curve_sums.crossings[0], np.minimum(target, curve_sums.count))
 
     @cached_property
-    def _cut_share(self) -> Floats:
+    def _cut_proportion(self) -> Floats:
         """The part of the rank that is cut which is left."""
         above = self.crossing.count_at - self.crossing.count_below
         return (self.count - self.crossing.count_below) / np.maximum(above, np.finfo(np.float64).tiny)
@@ -282,14 +282,14 @@ class Limited:
     def _cut_area(self, before: Floats, below: Floats, reached: Floats, total: Floats) -> Floats:
         """The area up to the limit: `before` the cut rank, in which the curve rises from `below` to `reached`."""
         height = self.count - self.crossing.count_below
-        cut = before + height * (below + 0.5 * self._cut_share * (reached - below))
+        cut = before + height * (below + 0.5 * self._cut_proportion * (reached - below))
         return np.where(np.isnan(self.crossing.count_at), total, cut)
 
     @cached_property
     def loss(self) -> Floats:
         """The loss sum of the items that are left, linear inside the cut rank."""
         crossing = self.crossing
-        cut = crossing.loss_below + self._cut_share * (crossing.loss_at - crossing.loss_below)
+        cut = crossing.loss_below + self._cut_proportion * (crossing.loss_at - crossing.loss_below)
         return np.where(np.isnan(crossing.count_at), self.curve_sums.loss, cut)
 
     def aurc(self, convention: str) -> Floats:
@@ -431,9 +431,9 @@ class BalancedRanking:
         """Return the running sums in which all classes that have a row count the same; with N, which stays as it is."""
         (size,) = self.by_class.evaluate(batch)
         total = size.sum(axis=1)
-        share = ratio(np.broadcast_to(total[:, None], size.shape), size, empty=0.0)
-        share /= np.maximum((size > 0.0).sum(axis=1), 1)[:, None]
-        sums = np.cumsum(self.cells.evaluate(batch) * share[:, self.class_of], axis=2)[:, :, self.last]
+        proportion = ratio(np.broadcast_to(total[:, None], size.shape), size, empty=0.0)
+        proportion /= np.maximum((size > 0.0).sum(axis=1), 1)[:, None]
+        sums = np.cumsum(self.cells.evaluate(batch) * proportion[:, self.class_of], axis=2)[:, :, self.last]
         ground = np.zeros((*sums.shape[:2], 1))
         count, loss = np.concatenate([ground, sums], axis=2)
         return RunningSums(count, loss), total

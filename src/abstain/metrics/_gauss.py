@@ -190,9 +190,9 @@ def hsic_statistic(
     def compute(batch: WeightBatch) -> Floats:
         weights = batch.weights
         count = weights @ total
-        share = np.divide(weights @ hit, count, out=np.zeros_like(count), where=count > 0.0)[:, None]
-        field = (1.0 - share) * (weights @ held)
-        field -= share * (weights @ missed)
+        proportion = np.divide(weights @ hit, count, out=np.zeros_like(count), where=count > 0.0)[:, None]
+        field = (1.0 - proportion) * (weights @ held)
+        field -= proportion * (weights @ missed)
         return computed(weights, np.einsum("rt,rt->r", field, field))
 
     return Statistic((name,), rows.units, max(rows.units, 2 * int(held.shape[1])), compute)

@@ -14,7 +14,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics.scales import BY_UNIT, Scale, share_scale
+from abstain.metrics.scales import BY_UNIT, Scale, proportion_scale
 from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
@@ -135,14 +135,14 @@ class Parameter:
         default: what it is when nobody says.
         check: returns a value that is right, and raises where it is not.
         number: False where it is a name.
-        default_said: False where the metric's name alone is its key at the default, because other tools know it so.
+        default_text: False where the metric's name alone is its key at the default, because other tools know it so.
     """
 
     name: str
     default: Any
     check: Callable[[Any, str], Any]
     number: bool = True
-    default_said: bool = True
+    default_text: bool = True
 
     def text(self, value: Any) -> str:
         """Return a value as it is written after the ``@``."""
@@ -244,7 +244,7 @@ class MetricSpecification:
     def key(self) -> str:
         """What the metric is called in results: its name, with its parameter where it has one."""
         asked = self.parameter
-        if asked is None or (not asked.default_said and self.value == asked.default):
+        if asked is None or (not asked.default_text and self.value == asked.default):
             return self.name
         return f"{self.name}@{asked.text(self.value)}"
 
@@ -317,10 +317,10 @@ class MetricSpecification:
         """Return what the metric can be for these rows."""
         if self.scale_at is not None:
             return self.scale_at(columns, self.value)
-        if self.unit == "share":
+        if self.unit == "proportion":
             everything = self.rows == "all" and not self.answered_only
             rows = "answered" if self.rows == "all" else self.rows
-            return share_scale(
+            return proportion_scale(
                 columns, np.ones(len(columns), np.bool_) if everything else getattr(columns, rows)
             )
         return BY_UNIT.get(self.unit, Scale())

@@ -15,7 +15,7 @@ from abstain import _validate
 from abstain.metrics import coverage
 from abstain.metrics._specification import Family
 from abstain.metrics.coverage import Strata, groups_statistic, means_statistic, size_borders, size_stratum
-from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
+from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal_coverages
 from abstain.resampling import total_by
 
 if TYPE_CHECKING:
@@ -142,17 +142,17 @@ def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCovera
     labels, index = named_groups(groups, name, len(rows))
     statistics = [groups_statistic(covered, index, len(labels), rows, name=name) for covered in rows.covered]
     values = np.stack([statistic.points for statistic in statistics])
-    shares = values[:, : len(labels)]
+    proportions = values[:, : len(labels)]
     return GroupCoverage(
         groups=tuple(labels),
-        coverage=shares if rows.several else shares[0],
+        coverage=proportions if rows.several else proportions[0],
         counts=as_counts(total_by(index, rows.mass, len(labels))),
         score=per_level(rows, values[:, len(labels)]),
     )
 
 
 def gap(
-    rows: Rows, groups: ArrayLike | None, level: float | Sequence[float], *, by_share: bool = False
+    rows: Rows, groups: ArrayLike | None, level: float | Sequence[float], *, by_proportion: bool = False
 ) -> Values:
     """Return the mean distance of the groups' coverage from the level; without groups, all rows are one.
 
@@ -160,12 +160,12 @@ def gap(
     """
     n = len(rows)
     labels, index = ([None], np.zeros(n, np.intp)) if groups is None else named_groups(groups, "groups", n)
-    claims = nominal(level, rows.levels).tolist()
+    by_nominal = nominal_coverages(level, rows.levels).tolist()
     values = [
         groups_statistic(
-            covered, index, len(labels), rows, name="coverage", level=claim, by_share=by_share
+            covered, index, len(labels), rows, name="coverage", level=nominal, by_proportion=by_proportion
         ).points[-1]
-        for covered, claim in zip(rows.covered, claims, strict=True)
+        for covered, nominal in zip(rows.covered, by_nominal, strict=True)
     ]
     return per_level(rows, values)
 
@@ -182,14 +182,14 @@ def worst_slab(
     features: ArrayLike,
     cluster: ArrayLike | None,
     *,
-    share: float,
+    proportion: float,
     directions: int,
     held_out: float,
     seed: int,
 ) -> WorstSlab | tuple[WorstSlab, ...]:
     """Return the slab of the features in which coverage is worst, found on some rows and evaluated on the others."""
     search: dict[str, Any] = {
-        "share": _validate.level(share, "share"),
+        "proportion": _validate.level(proportion, "proportion"),
         "directions": _validate.whole(directions, "directions", least=1),
         "held_out": _validate.level(held_out, "held_out"),
         "seed": _validate.seed(seed),
@@ -201,11 +201,11 @@ def worst_slab(
 
 
 def _stratified(
-    rows: Rows, shares: Floats, weights: Floats, low: Floats, high: Floats, score: Floats
+    rows: Rows, proportions: Floats, weights: Floats, low: Floats, high: Floats, score: Floats
 ) -> StratifiedCoverage:
     level = slice(None) if rows.several else 0
-    shares, counts, low, high = (part[level] for part in (shares, as_counts(weights), low, high))
-    return StratifiedCoverage(shares, counts, low, high, per_level(rows, score))
+    proportions, counts, low, high = (part[level] for part in (proportions, as_counts(weights), low, high))
+    return StratifiedCoverage(proportions, counts, low, high, per_level(rows, score))
 
 
 def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Family:

@@ -44,7 +44,7 @@ from abstain.metrics._specification import (
     specify,
 )
 from abstain.metrics.answers import auroc_statistic
-from abstain.metrics.scales import Scale, auroc_scale, coverage_scale, share_scale
+from abstain.metrics.scales import Scale, auroc_scale, coverage_scale, proportion_scale
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 
@@ -338,7 +338,7 @@ def simpleqa_f(
 ) -> float:
     """Return SimpleQA's F: the harmonic mean of the share of all rows and of the share of answered rows that are right.
 
-    With ``c`` correct and ``i`` incorrect shares: ``CGA = c / (c + i)``, ``F = 2 * CGA * c / (CGA + c)``; 0
+    With ``c`` correct and ``i`` incorrect proportions: ``CGA = c / (c + i)``, ``F = 2 * CGA * c / (CGA + c)``; 0
     when every answer is wrong, NaN when nothing is answered. Reference: Wei et al., "Measuring short-form
     factuality in large language models", 2024.
 
@@ -434,7 +434,7 @@ class PopulationTable:
         """All items."""
         return sum(astuple(self))
 
-    def shares(self) -> dict[str, float]:
+    def proportions(self) -> dict[str, float]:
         """Return the four outcomes as shares of the items that have a truth or failed; NaN when there is none."""
         counts = {name: getattr(self, name) for name in ("right", "wrong", "abstained", "failed")}
         total = sum(counts.values())
@@ -516,7 +516,7 @@ def _accuracy_point(columns: Columns, accuracy: float) -> OperatingPoint:
 _COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.name == "coverage_at_risk")
 _DONE = {"abstained": "abstained"}
 _GUIDANCE = {"should_abstain": "should_abstain"}
-_COMMON = {"direction": HIGHER, "unit": "share", "family": OUTCOMES}
+_COMMON = {"direction": HIGHER, "unit": "proportion", "family": OUTCOMES}
 _metric = specify(arguments=LABELS, **_COMMON)
 _guided = specify(undefined_if.NO_GUIDANCE, arguments=LABELS | _GUIDANCE, comparison=PENALIZED, **_COMMON)
 # At matched coverage, the losses of these metrics are 1 for a wrong answer.
@@ -558,7 +558,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         comparison=MATCHED,
         matched=lambda side, _: ratio(side.loss, side.total - side.count + side.loss),
         coverage_power=1,
-        scale_at=lambda columns, _value: share_scale(columns, columns.correct == 0.0),
+        scale_at=lambda columns, _value: proportion_scale(columns, columns.correct == 0.0),
     ),
     _metric(
         effective_reliability,
@@ -638,7 +638,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         family=Family(_coverage_at_accuracy),
         operating_point=_accuracy_point,
         comparison=PENALIZED,
-        parameter=Parameter("accuracy", 0.9, _validate.share),
+        parameter=Parameter("accuracy", 0.9, _validate.proportion),
     ),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

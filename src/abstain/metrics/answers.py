@@ -369,7 +369,7 @@ def _detected(
     return _point(name, columns)
 
 
-_COMMON = {"arguments": LABELS, "direction": HIGHER, "unit": "share", "answered_only": True}
+_COMMON = {"arguments": LABELS, "direction": HIGHER, "unit": "proportion", "answered_only": True}
 _metric = specify(**_COMMON)
 _detection = specify(undefined_if.POSITIVE_UNNAMED, family=Family(detection_statistic), **_COMMON)
 _ALL_ITEMS = {"answered_only": False, "comparison": PENALIZED}

@@ -66,14 +66,14 @@ class BaseMetric(ABC):
     def __call__(self, results: Iterable[Any]) -> MetricScore:
         """Check the rows and compute the metric; failed rows and those without a truth are counted and left out."""
         rows = check_results(results)
-        judged = [row for row in rows if row.judged]
-        if not judged:
+        evaluated = [row for row in rows if row.evaluated]
+        if not evaluated:
             raise DataError("there is no row to judge: every row failed or has no ground_truth")
-        score = self.compute(judged)
-        if len(judged) == len(rows):
+        score = self.compute(evaluated)
+        if len(evaluated) == len(rows):
             return score
         failed = sum(row.failed for row in rows)
-        left_out = {"n_failed": failed, "n_unscored": len(rows) - len(judged) - failed}
+        left_out = {"n_failed": failed, "n_unscored": len(rows) - len(evaluated) - failed}
         return replace(score, details={**score.details, **left_out})
 
     def specification(self, name: str = "") -> MetricSpecification:

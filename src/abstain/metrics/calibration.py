@@ -549,12 +549,12 @@ def _brier_scale(columns: Columns, _value: Any) -> Scale:
     return mean_scale(columns, ((columns.event_probability - columns.event) ** 2)[rows], rows)
 
 
-_BINS = Parameter("bins", DEFAULT_BINS, _whole_bins, default_said=False)
+_BINS = Parameter("bins", DEFAULT_BINS, _whole_bins, default_text=False)
 _metric = specify(
     undefined_if.NO_CONFIDENCE,
     arguments={"y_true": "correct", "confidence": "confidence"},
     direction=LOWER,
-    unit="share",
+    unit="proportion",
     rows="stated",
     answered_only=True,
 )

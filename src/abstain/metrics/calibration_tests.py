@@ -88,7 +88,7 @@ class CumulativeDifferences:
     """The walk of summed residuals, from ``C_0 = 0`` on, with the Kolmogorov-Smirnov test that belongs to it.
 
     Attributes:
-        share: share of all rows up to each step, from 0 to 1.
+        proportion: share of all rows up to each step, from 0 to 1.
         confidence: the confidence of each step; NaN at the start.
         difference: ``C_k`` at each step: it falls where confidence is too high, and rises where it is too
             low.
@@ -100,7 +100,7 @@ class CumulativeDifferences:
         reason: why the statistic is undefined; empty when it is not.
     """
 
-    share: Floats = field(repr=False)
+    proportion: Floats = field(repr=False)
     confidence: Floats = field(repr=False)
     difference: Floats = field(repr=False)
     deviation: Floats = field(repr=False)
@@ -127,7 +127,7 @@ def cumulative_differences(
     Reference: Arrieta-Ibarra et al., "Metrics of Calibration for Probabilistic Predictions", 2022.
 
     >>> walk = cumulative_differences([1, 0, 1], [0.5, 0.5, 0.75])
-    >>> walk.difference.round(4).tolist(), walk.share.round(4).tolist()
+    >>> walk.difference.round(4).tolist(), walk.proportion.round(4).tolist()
     ([0.0, 0.0, 0.0833], [0.0, 0.6667, 1.0])
     """
     rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
@@ -143,7 +143,7 @@ def cumulative_differences(
     reason = "" if sigma > 0.0 else _certain(residual)
     statistic = math.nan if reason else float(np.abs(difference).max()) / sigma
     return CumulativeDifferences(
-        share=np.concatenate([[0.0], np.cumsum(count)]) / total,
+        proportion=np.concatenate([[0.0], np.cumsum(count)]) / total,
         confidence=np.concatenate([[np.nan], level]),
         difference=difference,
         deviation=deviation,

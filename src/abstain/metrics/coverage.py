@@ -171,25 +171,25 @@ def quantiles_statistic(
 ) -> Statistic:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
     cluster_sums, keys = _by_key(key, rows)
-    shares, whole = np.asarray(probabilities, np.float64), rows.whole
+    proportions, whole = np.asarray(probabilities, np.float64), rows.whole
 
     def compute(batch: WeightBatch) -> Floats:
         (count,) = cluster_sums.run(batch.weights)
-        return np.stack([_quantiles(row[1:], keys, shares, whole=whole) for row in count])
+        return np.stack([_quantiles(row[1:], keys, proportions, whole=whole) for row in count])
 
-    names = tuple(f"{name}[{share:g}]" for share in shares)
+    names = tuple(f"{name}[{proportion:g}]" for proportion in proportions)
     return Statistic(names, rows.units, 2 * cluster_sums.width, compute)
 
 
-def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> Floats:
+def _quantiles(count: Floats, keys: Floats, proportions: Floats, *, whole: bool) -> Floats:
     """The quantiles of ascending keys, given the count of rows up to and including each key."""
     last = len(keys) - 1
     if not len(keys) or count[-1] <= 0.0:
-        return np.full(len(shares), np.nan)
+        return np.full(len(proportions), np.nan)
     if not whole:
-        target = shares * count[-1] * (1.0 - 1e-12)
+        target = proportions * count[-1] * (1.0 - 1e-12)
         return np.asarray(keys[np.minimum(np.searchsorted(count, target), last)])
-    rank = shares * (count[-1] - 1.0)
+    rank = proportions * (count[-1] - 1.0)
     below = np.floor(rank)
     low = keys[np.minimum(np.searchsorted(count, below, side="right"), last)]
     high = keys[np.minimum(np.searchsorted(count, below + 1.0, side="right"), last)]
@@ -211,7 +211,7 @@ def groups_statistic(
     name: str,
     gap: str = "coverage_gap",
     level: float = np.nan,
-    by_share: bool = False,
+    by_proportion: bool = False,
 ) -> Statistic:
     """Coverage in each group, then the worst under `name` and the mean distance of all from `level` under `gap`.
 
@@ -221,10 +221,10 @@ def groups_statistic(
 
     def compute(batch: WeightBatch) -> Floats:
         count, hit = cluster_sums.evaluate(batch)
-        share, present = ratio(hit, count), count > 0.0
-        worth = count if by_share else present.astype(np.float64)
-        distance = np.where(present, worth * np.abs(share - level), 0.0).sum(axis=1)
-        return np.column_stack([share, _lowest(share), ratio(distance, worth.sum(axis=1))])
+        proportion, present = ratio(hit, count), count > 0.0
+        worth = count if by_proportion else present.astype(np.float64)
+        distance = np.where(present, worth * np.abs(proportion - level), 0.0).sum(axis=1)
+        return np.column_stack([proportion, _lowest(proportion), ratio(distance, worth.sum(axis=1))])
 
     names = (*(f"{name}[{number}]" for number in range(groups)), name, gap)
     return Statistic(names, rows.units, max(rows.units, 2 * groups), compute)
@@ -261,9 +261,9 @@ class WorstSlab:
 
     Attributes:
         coverage: coverage of the held-out rows in the slab; NaN when none fell into it.
-        found_coverage: coverage of the rows by which the slab was chosen: too low, by its choice.
+        searched_coverage: coverage of the rows by which the slab was chosen: too low, by its choice.
         count: how many held-out rows (or how much weight) the slab holds.
-        share: which share of the held-out rows that is.
+        proportion: which share of the held-out rows that is.
         direction: the unit vector ``v``.
         low: lower end of ``v.x``.
         high: upper end of ``v.x``.
@@ -271,9 +271,9 @@ class WorstSlab:
     """
 
     coverage: float
-    found_coverage: float
+    searched_coverage: float
     count: float
-    share: float
+    proportion: float
     direction: Floats = field(repr=False)
     low: float
     high: float
@@ -298,7 +298,7 @@ def worst_slab(
     rows: Rows,
     *,
     seed: int,
-    share: float = 0.1,
+    proportion: float = 0.1,
     directions: int = 1000,
     held_out: float = 0.75,
     cluster: Indices | None = None,
@@ -318,7 +318,7 @@ def worst_slab(
     searched = features[~held]
     (lowest, low, high), direction = (math.inf, 0.0, 0.0), vectors[0]
     for vector in vectors:
-        candidate = _worst_range(searched @ vector, covered[~held], weight[~held], share)
+        candidate = _worst_range(searched @ vector, covered[~held], weight[~held], proportion)
         if candidate < (lowest, low, high):
             (lowest, low, high), direction = candidate, vector
     position = features @ direction
@@ -326,9 +326,9 @@ def worst_slab(
     count, total = float(weight[inside].sum()), float(weight[held].sum())
     slab = WorstSlab(
         coverage=slab_statistic(covered, inside, rows).point,
-        found_coverage=lowest,
+        searched_coverage=lowest,
         count=int(count) if count.is_integer() else count,
-        share=count / total if total else math.nan,
+        proportion=count / total if total else math.nan,
         direction=direction,
         low=low,
         high=high,
@@ -344,18 +344,20 @@ def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
     )
 
 
-def _split(cluster: Indices, weight: Floats, share: float, stream: np.random.Generator) -> Mask:
+def _split(cluster: Indices, weight: Floats, proportion: float, stream: np.random.Generator) -> Mask:
     """Hold out a share of the clusters, at least one and not all; of a single one, nothing."""
     # A row of weight 0 does not count: it must neither move the split nor be held out.
     present = np.unique(cluster[weight > 0.0])
     if len(present) < 2:
         return np.zeros(len(cluster), np.bool_)
-    size = min(max(round(share * len(present)), 1), len(present) - 1)
+    size = min(max(round(proportion * len(present)), 1), len(present) - 1)
     return np.isin(cluster, stream.permutation(present)[:size]) & (weight > 0.0)
 
 
-def _worst_range(position: Floats, covered: Mask, weight: Floats, share: float) -> tuple[float, float, float]:
-    """Return the lowest coverage of a range of positions with at least `share` of the weight, and the range.
+def _worst_range(
+    position: Floats, covered: Mask, weight: Floats, proportion: float
+) -> tuple[float, float, float]:
+    """Return the lowest coverage of a range of positions with at least `proportion` of the weight, and the range.
 
     Dinkelbach's method: for a guess of the lowest mean, the best range under ``covered - guess`` is found by
     one running maximum; its mean is the next guess, and a few rounds end at the exact minimum. Equal
@@ -366,7 +368,7 @@ def _worst_range(position: Floats, covered: Mask, weight: Floats, share: float) 
     end = np.flatnonzero(np.r_[position[1:] != position[:-1], True])
     mass = np.r_[0.0, np.cumsum(weight[order])[end]]
     hit = np.r_[0.0, np.cumsum((weight * covered)[order])[end]]
-    least = share * mass[-1] * (1.0 - 1e-12)
+    least = proportion * mass[-1] * (1.0 - 1e-12)
     # The last start from which a range that ends at each end still has enough weight.
     start = np.searchsorted(mass, mass - least, side="right") - 1
     ends = np.flatnonzero(start >= 0)

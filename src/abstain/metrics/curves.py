@@ -116,17 +116,17 @@ class TieSensitivity:
     Attributes:
         best: the area when each tied block is split with its smallest losses first.
         worst: the area when each tied block is split with its largest losses first.
-        tied_share: the share of answered items that share their confidence with another.
+        tied_proportion: the share of answered items that share their confidence with another.
     """
 
     best: float
     worst: float
-    tied_share: float
+    tied_proportion: float
 
     @property
     def matters(self) -> bool:
         """True when tied blocks hold more than a tenth of the answered items."""
-        return self.tied_share > 0.1
+        return self.tied_proportion > 0.1
 
 
 # Where there is no item at all.
@@ -201,16 +201,16 @@ def binning_bounds(
     >>> [round(bound, 3) for bound in binning_bounds(curve, 1.0, np.array([False, True]))]
     [0.031, 0.091]
     """
-    share = np.diff(curve.coverage, prepend=0.0)
+    proportion = np.diff(curve.coverage, prepend=0.0)
     if several is not None:
         # A bin of one value has no width: it begins and ends at the same coverage.
-        share = np.where(several, share, 0.0)
+        proportion = np.where(several, proportion, 0.0)
     before = np.r_[0.0, curve.coverage[:-1]][1:]
-    later = share[1:]
+    later = proportion[1:]
     bent = before * (0.5 * later * (1.0 / before + 1.0 / (before + later)) - np.log1p(later / before))
-    first = float(share[0]) if len(share) else 0.0
+    first = float(proportion[0]) if len(proportion) else 0.0
     area = largest_loss * (first + float((later**2 / (8.0 * before) + bent).sum()))
-    return largest_loss * float((share**2).sum()) / 8.0, area
+    return largest_loss * float((proportion**2).sum()) / 8.0, area
 
 
 def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCurve:
@@ -246,7 +246,7 @@ def tie_sensitivity(
         area: "aurc" or "augrc".
 
     >>> ties = tie_sensitivity([0, 1], [1, 1])
-    >>> ties.best, ties.worst, ties.tied_share
+    >>> ties.best, ties.worst, ties.tied_proportion
     (0.125, 0.875, 1.0)
     """
     _validate.choice(area, "area", ("aurc", "augrc"))
@@ -259,16 +259,16 @@ def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
     rank, thresholds = columns.ranks
     blocks = ranking.sum_answers(rank, len(thresholds))
     sizes = blocks.sums[0]
-    tied_share = float(sizes[sizes > 1].sum() / sizes.sum()) if sizes.any() else 0.0
+    tied_proportion = float(sizes[sizes > 1].sum() / sizes.sum()) if sizes.any() else 0.0
     if len(thresholds) == len(rank):  # no confidence occurs twice, so there is one order
         only = _single_item_area(blocks, total, area)
-        return TieSensitivity(only, only, tied_share)
+        return TieSensitivity(only, only, tied_proportion)
     loss_key, losses = columns.loss_keys
     areas = []
     for key in (loss_key, len(losses) - 1 - loss_key):  # the order within tied blocks
         split_rank, rank_of_key, _ = keys_of_pairs(rank, key)
         areas.append(_single_item_area(ranking.sum_answers(split_rank, len(rank_of_key)), total, area))
-    return TieSensitivity(best=areas[0], worst=areas[1], tied_share=tied_share)
+    return TieSensitivity(best=areas[0], worst=areas[1], tied_proportion=tied_proportion)
 
 
 def _single_item_area(cluster_sums: ClusterSums, total: float, area: str) -> float:

@@ -313,7 +313,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         severity_tier_accuracy,
         LABELS,
         HIGHER,
-        "share",
+        "proportion",
         family=Family.of_one(_tier_accuracy),
         undefined=(undefined_if.NOTHING_PREDICTED, undefined_if.NOT_NUMBERS),
         undefined_at=undefined_if.not_totals,

@@ -39,8 +39,8 @@ from abstain.metrics.coverage import (
     means_statistic,
     quantiles_statistic,
 )
-from abstain.metrics.predictions import IntervalRows, nominal
-from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
+from abstain.metrics.predictions import IntervalRows, nominal_coverages
+from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, proportion_scale
 from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
@@ -197,10 +197,10 @@ def interval_coverage_width_criterion(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
             "the width criterion divides by max(y) - min(y)"
         )
-    claims = nominal(level, rows.levels).tolist()
+    by_nominal = nominal_coverages(level, rows.levels).tolist()
     values = [
-        criterion_statistic("cwc", rows.truth, covered, width, rows, eta=strength, level=claim).point
-        for covered, width, claim in zip(rows.covered, rows.width, claims, strict=True)
+        criterion_statistic("cwc", rows.truth, covered, width, rows, eta=strength, level=nominal).point
+        for covered, width, nominal in zip(rows.covered, rows.width, by_nominal, strict=True)
     ]
     return per_level(rows, values)
 
@@ -221,7 +221,7 @@ def winkler_score(
     9.0
     """
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    return _strata.means(rows, winkler_losses(rows, nominal(level, rows.levels)))
+    return _strata.means(rows, winkler_losses(rows, nominal_coverages(level, rows.levels)))
 
 
 def weighted_interval_score(
@@ -246,7 +246,7 @@ def weighted_interval_score(
     center = None if median is None else _validate.finite(median, "median")
     if center is not None:
         _validate.same_length(len(rows.truth), median=center)
-    column = weighted_interval_losses(rows, nominal(level, rows.levels), center)
+    column = weighted_interval_losses(rows, nominal_coverages(level, rows.levels), center)
     return means_statistic(("wis",), (column,), rows).point
 
 
@@ -301,7 +301,7 @@ def interval_worst_slab_coverage(
     intervals: ArrayLike,
     features: ArrayLike,
     *,
-    share: float = 0.1,
+    proportion: float = 0.1,
     directions: int = 1000,
     held_out: float = 0.75,
     cluster: ArrayLike | None = None,
@@ -316,7 +316,7 @@ def interval_worst_slab_coverage(
         y_true: the truths.
         intervals: (rows, 2) or (rows, 2, levels); several levels give one slab each.
         features: (rows, features), finite; scale them alike, because a slab is cut along any direction.
-        share: the least share of the searched rows that a slab must hold.
+        proportion: the least share of the searched rows that a slab must hold.
         directions: how many random directions are tried; one feature needs none.
         held_out: the share of rows (or clusters) that judge the slab and play no part in finding it.
         cluster: ids of what belongs together; a cluster is never split between the two parts.
@@ -325,13 +325,13 @@ def interval_worst_slab_coverage(
 
     >>> x = np.arange(100.0)
     >>> truth = np.where(x < 20, 5.0, 0.0)                  # every truth of x < 20 is missed
-    >>> slab = interval_worst_slab_coverage(truth, [[-1, 1]] * 100, x, share=0.15)
+    >>> slab = interval_worst_slab_coverage(truth, [[-1, 1]] * 100, x, proportion=0.15)
     >>> slab.coverage, slab.low < 20
     (0.0, True)
     """
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     return _strata.worst_slab(
-        rows, features, cluster, share=share, directions=directions, held_out=held_out, seed=seed
+        rows, features, cluster, proportion=proportion, directions=directions, held_out=held_out, seed=seed
     )
 
 
@@ -349,10 +349,10 @@ def interval_width_quantiles(
     >>> interval_width_quantiles([[0, 1], [0, 2], [0, 4]], probabilities=(0, 0.5, 0.75))
     array([1., 2., 3.])
     """
-    shares = _validate.unit_interval(probabilities, "probabilities")
+    proportions = _validate.unit_interval(probabilities, "probabilities")
     rows = IntervalRows.checked(intervals, sample_weight)
     statistics = [
-        quantiles_statistic(width, rows, probabilities=shares, name="width") for width in rows.width
+        quantiles_statistic(width, rows, probabilities=proportions, name="width") for width in rows.width
     ]
     values = np.stack([statistic.points for statistic in statistics])
     return values if rows.several else np.asarray(values[0])
@@ -377,7 +377,8 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
     """Return the weighted interval score of every row."""
     alpha = 1.0 - levels
     total = sum(
-        share / 2.0 * loss for share, loss in zip(alpha.tolist(), winkler_losses(rows, levels), strict=True)
+        proportion / 2.0 * loss
+        for proportion, loss in zip(alpha.tolist(), winkler_losses(rows, levels), strict=True)
     )
     if median is None:
         return np.asarray(total / len(levels))
@@ -464,7 +465,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         interval_coverage,
         family=_over(mean_of(lambda rows: rows.covered[0])),
         direction=NEITHER,
-        unit="share",
+        unit="proportion",
     ),
     _metric(
         interval_mean_width,
@@ -476,8 +477,8 @@ METRICS: tuple[MetricSpecification, ...] = (
         interval_size_stratified_coverage,
         family=_over(_worst_stratum),
         direction=HIGHER,
-        unit="share",
-        scale_at=lambda columns, _value: share_scale(
+        unit="proportion",
+        scale_at=lambda columns, _value: proportion_scale(
             columns, columns.bounded, parts=1 if _have_one_width(columns) else _BINS
         ),
     ),

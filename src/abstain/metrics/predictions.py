@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from abstain._types import Floats, Indices, Mask
 
 
-__all__ = ["IntervalRows", "QuantileRows", "Rows", "SetRows", "named_groups", "nominal"]
+__all__ = ["IntervalRows", "QuantileRows", "Rows", "SetRows", "named_groups", "nominal_coverages"]
 
 _CHUNK = 1 << 14
 
@@ -179,19 +179,19 @@ class QuantileRows(Rows):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Check what a user handed over; errors name the first row that is wrong."""
-        shares = [
+        proportions = [
             _validate.level(value, "probabilities")
             for value in np.ravel(np.asarray(probabilities, dtype=object))
         ]
-        if sorted(set(shares)) != shares:
+        if sorted(set(proportions)) != proportions:
             raise ArgumentError("probabilities must ascend, none twice")
         truth = _validate.finite(y_true, "y_true")
         table = np.asarray(quantiles)
         if table.ndim == 1:
             table = table[:, None]
-        if table.ndim != 2 or table.shape[1] != len(shares):
+        if table.ndim != 2 or table.shape[1] != len(proportions):
             raise DataError(
-                f"quantiles must have shape (rows, {len(shares)}), one column per probability, "
+                f"quantiles must have shape (rows, {len(proportions)}), one column per probability, "
                 f"got {table.shape}"
             )
         columns = np.column_stack([_validate.floats(column, "quantiles") for column in table.T])
@@ -202,12 +202,12 @@ class QuantileRows(Rows):
         return cls(
             truth=truth,
             quantiles=columns,
-            probabilities=np.array(shares),
+            probabilities=np.array(proportions),
             **weights_and_units(len(truth), sample_weight),
         )
 
 
-def nominal(level: float | Sequence[float] | ArrayLike, levels: int, name: str = "level") -> Floats:
+def nominal_coverages(level: float | Sequence[float] | ArrayLike, levels: int, name: str = "level") -> Floats:
     """Return one claim for each level of the predictions; one number serves them all."""
     if np.ndim(level) == 0:
         return np.full(levels, _validate.level(level, name))  # type: ignore[arg-type]

@@ -34,23 +34,23 @@ class PitHistogram:
 
     Attributes:
         edges: 0, the probabilities, 1.
-        share: the share of truths between neighbouring quantiles, one number per bin.
+        proportion: the share of truths between neighbouring quantiles, one number per bin.
         expected: the share that there should be: the difference of the edges.
         counts: how many rows (or how much weight) each bin holds; tied quantiles make fractions.
     """
 
     edges: Floats
-    share: Floats
+    proportion: Floats
     expected: Floats
     counts: NDArray[Any]
 
     def __repr__(self) -> str:
-        return f"PitHistogram({len(self.share)} bins)"
+        return f"PitHistogram({len(self.proportion)} bins)"
 
     @property
     def density(self) -> Floats:
-        """``share / expected``, the height of each bar."""
-        return self.share / self.expected
+        """``proportion / expected``, the height of each bar."""
+        return self.proportion / self.expected
 
 
 def pinball_loss(
@@ -89,18 +89,18 @@ def pit_histogram(
     Reference: Gneiting, Balabdaoui and Raftery, "Probabilistic forecasts, calibration and sharpness", 2007.
 
     >>> histogram = pit_histogram([1, 5, 6, 9], [[2, 6]] * 4, probabilities=[0.25, 0.75])
-    >>> histogram.share, histogram.density
+    >>> histogram.proportion, histogram.density
     (array([0.25, 0.5 , 0.25]), array([1., 1., 1.]))
     """
     if np.ndim(probabilities) == 0:
         raise ArgumentError("probabilities must be a sequence, one probability per column of quantiles")
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
-    share = pit_statistic(rows).points
-    counts = share * float(rows.weight.sum())
+    proportion = pit_statistic(rows).points
+    counts = proportion * float(rows.weight.sum())
     rounded = np.rint(counts)
     if np.allclose(counts, rounded, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
         counts = rounded.astype(np.int64)
-    return PitHistogram(rows.edges, share, np.diff(rows.edges), counts)
+    return PitHistogram(rows.edges, proportion, np.diff(rows.edges), counts)
 
 
 def pinball_statistic(rows: QuantileRows) -> Statistic:
@@ -114,11 +114,11 @@ def pinball_statistic(rows: QuantileRows) -> Statistic:
 
 def pit_statistic(rows: QuantileRows) -> Statistic:
     """Shares of the truths between neighbouring quantiles, one per bin."""
-    table = pit_shares(rows.truth, rows.quantiles, rows.edges)
+    table = pit_proportions(rows.truth, rows.quantiles, rows.edges)
     return means_statistic(tuple(f"pit[{number}]" for number in range(table.shape[1])), list(table.T), rows)
 
 
-def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
+def pit_proportions(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
     """Return which part of each row lies in each bin, (rows, bins)."""
     rows, bins = len(truth), len(edges) - 1
     below = (quantiles < truth[:, None]).sum(axis=1)

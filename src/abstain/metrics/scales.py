@@ -89,7 +89,7 @@ WIDTH_CRITERION = Scale(
 DEPENDENCE = Scale(0.0, 1.0, upper_only=True)
 
 
-def share_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
+def proportion_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
     """Return the scale of a share of the rows that are `counted`, or of the least share of so many parts of them."""
     trials = float(columns.weight[counted].sum()) / parts
     return Scale(0.0, 1.0, trials, units=_units(columns, counted), chosen=parts)
@@ -97,8 +97,8 @@ def share_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
 
 def coverage_scale(columns: Columns, _value: Any) -> Scale:
     """Return the scale of how much is answered, which cannot vary where the source cannot abstain."""
-    shares = share_scale(columns, np.ones(len(columns), np.bool_))
-    return replace(shares, fixed=not columns.may_abstain)
+    proportions = proportion_scale(columns, np.ones(len(columns), np.bool_))
+    return replace(proportions, fixed=not columns.may_abstain)
 
 
 def mean_scale(columns: Columns, values: Floats, counted: Mask) -> Scale:
@@ -144,9 +144,9 @@ def costly_scale(wrong: float, count: float, cost: float) -> Scale:
     return Scale(low=0.0, least_error=cost * _least_error(wrong, max(count, 1.0)))
 
 
-def _least_error(share: float, count: float) -> float:
+def _least_error(proportion: float, count: float) -> float:
     """The standard error of a share, were one row more to come out otherwise."""
-    return math.sqrt((share * (1.0 - share) + 1.0 / count) / count)
+    return math.sqrt((proportion * (1.0 - proportion) + 1.0 / count) / count)
 
 
 def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Scale]:
@@ -168,7 +168,7 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
             largest * ceiling,
             worth * reach / reachable,
             power=power,
-            worst=lambda share: _WORST[kind](min(share * reachable / reach, 1.0)) ** power,
+            worst=lambda proportion: _WORST[kind](min(proportion * reachable / reach, 1.0)) ** power,
             units=units,
         )
 
@@ -204,9 +204,9 @@ def _worth(columns: Columns, largest: float) -> tuple[float, float | None]:
 
 # The part of the range that is reached where a share of what is answered is wrong, all of it at the top.
 _WORST: dict[str, Callable[[float], float]] = {
-    "area": lambda share: share * (1.0 - math.log(share)) if share > 0.0 else 0.0,
-    "generalized": lambda share: 2.0 * share - share * share,
-    "risk": lambda share: share,
+    "area": lambda proportion: proportion * (1.0 - math.log(proportion)) if proportion > 0.0 else 0.0,
+    "generalized": lambda proportion: 2.0 * proportion - proportion * proportion,
+    "risk": lambda proportion: proportion,
 }
 
 

@@ -24,7 +24,7 @@ from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecifi
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, over_rows
 from abstain.metrics.coverage import WorstSlab, groups_statistic
 from abstain.metrics.predictions import SetRows
-from abstain.metrics.scales import Scale, share_scale
+from abstain.metrics.scales import Scale, proportion_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +179,7 @@ def set_weighted_coverage_gap(
     True
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
-    return _strata.gap(rows, rows.truth if groups is None else groups, level, by_share=True)
+    return _strata.gap(rows, rows.truth if groups is None else groups, level, by_proportion=True)
 
 
 def set_feature_stratified_coverage(
@@ -203,7 +203,7 @@ def set_worst_slab_coverage(
     sets: ArrayLike,
     features: ArrayLike,
     *,
-    share: float = 0.1,
+    proportion: float = 0.1,
     directions: int = 1000,
     held_out: float = 0.75,
     cluster: ArrayLike | None = None,
@@ -216,12 +216,12 @@ def set_worst_slab_coverage(
 
     >>> x = np.arange(60.0)
     >>> sets = np.column_stack([x >= 20, x >= 0])           # class 0 is missed where x < 20
-    >>> set_worst_slab_coverage(np.zeros(60, int), sets, x, share=0.25).coverage
+    >>> set_worst_slab_coverage(np.zeros(60, int), sets, x, proportion=0.25).coverage
     0.0
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
     return _strata.worst_slab(
-        rows, features, cluster, share=share, directions=directions, held_out=held_out, seed=seed
+        rows, features, cluster, proportion=proportion, directions=directions, held_out=held_out, seed=seed
     )
 
 
@@ -244,28 +244,28 @@ def _worst_label(rows: SetRows) -> Statistic:
     return groups_statistic(rows.covered[0], rows.truth, rows.classes, rows, name="worst").only(-2)
 
 
-def _gap(rows: SetRows, *, level: float, by_share: bool = False) -> Statistic:
+def _gap(rows: SetRows, *, level: float, by_proportion: bool = False) -> Statistic:
     group = (rows.truth, rows.classes)
-    return groups_statistic(rows.covered[0], *group, rows, name="worst", level=level, by_share=by_share).only(
-        -1
-    )
+    return groups_statistic(
+        rows.covered[0], *group, rows, name="worst", level=level, by_proportion=by_proportion
+    ).only(-1)
 
 
 def _size_scale(columns: Columns, _value: Any) -> Scale:
     """A set has no class, or all of them."""
-    shares = share_scale(columns, columns.gathered)
-    return Scale(0.0, float(columns.sets.shape[1]), units=shares.units)
+    proportions = proportion_scale(columns, columns.gathered)
+    return Scale(0.0, float(columns.sets.shape[1]), units=proportions.units)
 
 
 def _worst_scale(columns: Columns, _value: Any) -> Scale:
     """The worst of about as many parts as there are classes."""
-    return share_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
+    return proportion_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
 
 
 def _gap_scale(columns: Columns, level: float) -> Scale:
     """A class is never or always covered; chance alone moves its coverage away from the level."""
-    shares = share_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
-    return Scale(0.0, max(level, 1.0 - level), shares.trials, units=shares.units, upper_only=True)
+    proportions = proportion_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
+    return Scale(0.0, max(level, 1.0 - level), proportions.trials, units=proportions.units, upper_only=True)
 
 
 _over = partial(over_rows, _set_rows)
@@ -274,7 +274,7 @@ _metric = specify(
     undefined_if.NO_SETS,
     arguments={"y_true": "truth_class", "sets": "sets"},
     direction=NEITHER,
-    unit="share",
+    unit="proportion",
     rows="gathered",
     answered_only=True,
 )
@@ -300,7 +300,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         set_weighted_coverage_gap,
-        family=_over(partial(_gap, by_share=True)),
+        family=_over(partial(_gap, by_proportion=True)),
         direction=LOWER,
         parameter=_LEVEL,
         scale_at=_gap_scale,

@@ -261,9 +261,12 @@ def in_percent(
         return ()
     values = values[outcome == Outcome.ANSWERED]
     values = values[~np.isnan(values)]
-    shares = (values > 0.0) & (values < 1.0)
+    proportions = (values > 0.0) & (values < 1.0)
     is_percent = (
-        len(values) and values.min() >= 0.0 and BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
+        len(values)
+        and values.min() >= 0.0
+        and BEYOND_SCALES < values.max() <= 100.0
+        and not proportions.any()
     )
     return tuple(dict.fromkeys((column, "confidence"))) if is_percent else ()
 

@@ -219,8 +219,8 @@ def _grades(
             f"{path}: a score of {outside[0]:g} is outside {low:g} to {high:g}; say what the lowest and the highest "
             "score are (scale, --scale)"
         )
-    judged = [row.outcome <= Outcome.ABSTAINED for row in rows]
-    truth = np.where(judged, high, np.nan)
+    evaluated = [row.outcome <= Outcome.ABSTAINED for row in rows]
+    truth = np.where(evaluated, high, np.nan)
     prediction = np.array([row.grade if row.outcome == Outcome.ANSWERED else math.nan for row in rows])
     return truth, prediction, (low, high)
 

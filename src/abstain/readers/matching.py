@@ -25,7 +25,7 @@ from abstain.matching import (
     different_truths,
     items_differ,
     known_by,
-    nothing_judged,
+    nothing_evaluated,
     nothing_shared,
     twice,
     unequal_rows,
@@ -59,7 +59,7 @@ def match_tables(
     """
     for name, side in sides.items():
         if not (side.row_types.outcome <= Outcome.ABSTAINED).any():
-            raise DataError(nothing_judged(name))
+            raise DataError(nothing_evaluated(name))
     if by == ROWS and not all(side.engine.in_order for side in sides.values()):
         engine = next(iter(sides.values())).engine.name
         raise AggregationError(
@@ -125,8 +125,8 @@ class _Match:
 
     def _rows(self, place: int, side: AggregatedTable) -> str:
         """Select the rows of one table: their names, whether they are evaluated, and their truth."""
-        judged = (side.row_types.outcome <= Outcome.ABSTAINED).astype(np.int8)
-        side.give_by_type("sides", j=judged, t=self._truths[place][1])
+        evaluated = (side.row_types.outcome <= Outcome.ABSTAINED).astype(np.int8)
+        side.give_by_type("sides", j=evaluated, t=self._truths[place][1])
         keys = [*self._keys]
         if place == self._whose_clusters and "c" not in keys:
             keys.append("c")
@@ -189,7 +189,7 @@ class _Match:
 
     def matching(self, *, intersection_only: bool) -> Matching:
         """Return a summary of what is compared and what is left out; raise if items differ and must not."""
-        patterns, held, judged = self._patterns, self._each("n"), self._each("j")
+        patterns, held, evaluated = self._patterns, self._each("n"), self._each("j")
         items = patterns["items"]
         self._check_twice()
         shared = np.logical_and.reduce([own > 0 for own in held.values()])
@@ -199,7 +199,7 @@ class _Match:
             raise DataError(unequal_rows({name: total - count for name, count in missing.items()}))
         if common < total and not intersection_only:
             raise DataError(items_differ(total, common, missing, self._first_missing(missing)))
-        both = shared & np.logical_and.reduce([own == 1 for own in judged.values()])
+        both = shared & np.logical_and.reduce([own == 1 for own in evaluated.values()])
         if not both.any():
             raise DataError(nothing_shared(common, self._first.row_types.cluster_noun))
         truths = [
@@ -211,21 +211,21 @@ class _Match:
             by=self.by,
             total=total,
             shared=common,
-            judged=int(items[both].sum()),
+            evaluated=int(items[both].sum()),
             missing=missing,
-            left_out={name: int(items[shared & (own == 0)].sum()) for name, own in judged.items()},
+            left_out={name: int(items[shared & (own == 0)].sum()) for name, own in evaluated.items()},
             different_truths=int(items[shared & different_truths(truths)].sum()),
             intersection_only=intersection_only,
             clusters=int(items[both].sum()) if clusters is None else clusters["compared"],
             clusters_shared=common if clusters is None else clusters["shared"],
-            clusters_alone={
+            clusters_unmatched={
                 name: clusters[f"held{place}"] - clusters["shared"]
                 if clusters and "cluster" in self.by
                 else 0
                 for place, name in enumerate(self.sides)
             },
             clusters_failed={
-                name: int(items[shared & (judged[name] == 0)].sum())
+                name: int(items[shared & (evaluated[name] == 0)].sum())
                 if clusters is None
                 else clusters["shared"] - clusters[f"judged{place}"]
                 for place, name in enumerate(self.sides)

@@ -86,7 +86,7 @@ def _signals(source: SourceCheck) -> Table:
     )
     rows = []
     for name, signal in source.signals.items():
-        tied = f"{100 * signal.tied_share:.0f}%"
+        tied = f"{100 * signal.tied_proportion:.0f}%"
         rows.append((name, f"{signal.low:g}", f"{signal.high:g}", signal.distinct, tied, signal.missing))
     return Table("", columns, tuple(rows))
 
@@ -113,7 +113,7 @@ def check_table(source: SourceCheck) -> Table:
     rows += [("outcome", name, getattr(counts, name), "") for name in outcomes]
     rows.append(("clusters", clusters.noun, clusters.count, _sizes(clusters)))
     for name, signal in source.signals.items():
-        tied = f"{100 * signal.tied_share:.0f}% tied"
+        tied = f"{100 * signal.tied_proportion:.0f}% tied"
         remark = f"{signal.distinct} distinct, {tied}, {signal.missing} missing"
         rows.append(("signal", name, f"{signal.low:g} to {signal.high:g}", remark))
     for what, states in (("confidence", source.confidences), ("metric", source.metrics)):

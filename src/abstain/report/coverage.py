@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
+    from abstain.evaluation.conformal import CoverageResult, NominalResult, Stratum
     from abstain.report.tables import Cell
 
 # Of more groups than this only the worst are shown; the results JSON has them all.
@@ -55,7 +55,7 @@ def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
         format_count(result.rows, result.kind[:-1]),
         format_count(result.clusters, "cluster"),
     )
-    verdicts = format_table(claims_table(result), width)
+    verdicts = format_table(nominal_table(result), width)
     for word, style in _STYLES.items():
         verdicts.highlight_regex(word, style)
     parts: list[RenderableType] = [
@@ -65,14 +65,14 @@ def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
         verdicts,
         format_table(metrics_table(result), width),
     ]
-    for claim in result.claims:
-        suffix = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
+    for nominal in result.by_nominal:
+        suffix = f" at claim {nominal.nominal:g}" if len(result.by_nominal) > 1 else ""
         parts += [
             format_table(parts_table(f"coverage by {name}{suffix}", strata), width)
-            for name, strata in groupings_of(result, claim)
+            for name, strata in groupings_of(result, nominal)
         ]
-        if claim.slab is not None:
-            slab, coverage = claim.slab, format(claim["worst_slab_coverage"], ".3f")
+        if nominal.slab is not None:
+            slab, coverage = nominal.slab, format(nominal["worst_slab_coverage"], ".3f")
             direction = ", ".join(f"{part:.3g}" for part in slab.direction)
             where = f"along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"
             words = f"worst slab{suffix}: {coverage} over {slab.count:,} held-out rows, {where}"
@@ -88,15 +88,15 @@ def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
 def coverage_tables(result: CoverageResult) -> list[Table]:
     """Return every metric of intervals or sets at every claim, and coverage by stratum and by group, as one table."""
     rows: list[tuple[Cell, ...]] = []
-    for claim in result.claims:
-        for name, estimate in claim.items():
-            verdict = claim.verdict.verdict if name == "coverage" else ""
-            rows.append((claim.claim, name, "all", result.rows, estimate, verdict))
-        for name, strata in groupings_of(result, claim):
-            rows += [(claim.claim, f"coverage by {name}", *_cells(part)) for part in strata]
+    for nominal in result.by_nominal:
+        for name, estimate in nominal.items():
+            verdict = nominal.verdict.verdict if name == "coverage" else ""
+            rows.append((nominal.nominal, name, "all", result.rows, estimate, verdict))
+        for name, strata in groupings_of(result, nominal):
+            rows += [(nominal.nominal, f"coverage by {name}", *_cells(part)) for part in strata]
     rows += [("all", name, "all", result.rows, estimate, "") for name, estimate in result.metrics.items()]
     columns = (
-        Column("claim"),
+        Column("nominal"),
         Column("metric"),
         Column("part"),
         Column("rows", digits=0),
@@ -107,34 +107,35 @@ def coverage_tables(result: CoverageResult) -> list[Table]:
     return [Table(_source(result), columns, tuple(rows), notes)]
 
 
-def claims_table(result: CoverageResult) -> Table:
+def nominal_table(result: CoverageResult) -> Table:
     """Return the verdict on each claim, with the coverage and the interval that decide it."""
     columns = (
-        Column("claim"),
+        Column("nominal"),
         Column("coverage", estimate=True),
         Column("verdict"),
         Column("why"),
     )
     rows = tuple(
-        (claim.claim, claim.verdict.estimate, claim.verdict.verdict, claim.verdict.reason)
-        for claim in result.claims
+        (nominal.nominal, nominal.verdict.estimate, nominal.verdict.verdict, nominal.verdict.reason)
+        for nominal in result.by_nominal
     )
     return Table("Does coverage reach what is claimed?", columns, rows)
 
 
 def metrics_table(result: CoverageResult) -> Table:
     """Return the metrics, one column per claim, then those that concern all claims together."""
-    claims = [
-        Column(f"claim_{claim.claim:g}", f"claim {claim.claim:g}", estimate=True) for claim in result.claims
+    by_nominal = [
+        Column(f"claim_{nominal.nominal:g}", f"claim {nominal.nominal:g}", estimate=True)
+        for nominal in result.by_nominal
     ]
     rows: list[tuple[Cell, ...]] = [
-        (name, *(claim[name] for claim in result.claims)) for name in result.claims[0]
+        (name, *(nominal[name] for nominal in result.by_nominal)) for name in result.by_nominal[0]
     ]
-    rest = ("",) * (len(claims) - 1)
+    rest = ("",) * (len(by_nominal) - 1)
     rows += [(f"{name} (all claims)", estimate, *rest) for name, estimate in result.metrics.items()]
-    metrics = [*(pair for claim in result.claims for pair in claim.items()), *result.metrics.items()]
+    metrics = [*(pair for nominal in result.by_nominal for pair in nominal.items()), *result.metrics.items()]
     reasons = dict.fromkeys(f"{name}: {estimate.reason}." for name, estimate in metrics if estimate.reason)
-    return Table("Metrics", (Column("metric"), *claims), tuple(rows), tuple(reasons))
+    return Table("Metrics", (Column("metric"), *by_nominal), tuple(rows), tuple(reasons))
 
 
 def parts_table(title: str, parts: Sequence[Stratum]) -> Table:
@@ -158,9 +159,9 @@ def _cells(part: Stratum) -> tuple[Cell, Cell, Cell, Cell]:
     return str(part.label), part.count, part.coverage, verdict
 
 
-def groupings_of(result: CoverageResult, claim: ClaimResult) -> list[tuple[str, Sequence[Stratum]]]:
+def groupings_of(result: CoverageResult, nominal: NominalResult) -> list[tuple[str, Sequence[Stratum]]]:
     """Return the strata and the groups of a claim, each with the name of the grouping."""
-    return [("width" if result.kind == "intervals" else "set size", claim.strata), *claim.groups.items()]
+    return [("width" if result.kind == "intervals" else "set size", nominal.strata), *nominal.groups.items()]
 
 
 def _method(result: CoverageResult) -> str:

@@ -22,7 +22,7 @@ _COLUMNS = (
     Column("bound", digits=3, detail=True),
     Column("coverage", digits=3, detail=True),
     Column("measured", estimate=True),
-    Column("in_words", "in words"),
+    Column("conclusion", "in words"),
 )
 
 
@@ -39,7 +39,7 @@ def gate_table(result: GateResult) -> Table:
             check.bound,
             check.coverage,
             check.estimate,
-            check.words,
+            check.sentence,
         )
         for check in result.checks
     )
@@ -59,8 +59,8 @@ def gate_table(result: GateResult) -> Table:
 
 def gate_text(result: GateResult, width: int | None = None) -> str:
     """Return the verdict for the terminal, and what each condition came to."""
-    columns = (Column("verdict"), Column("in_words"))
-    rows = tuple((check.verdict, check.words) for check in result.checks)
+    columns = (Column("verdict"), Column("conclusion"))
+    rows = tuple((check.verdict, check.sentence) for check in result.checks)
     return table_text(Table(f"gate: {result.verdict}", columns, rows, gate_table(result).notes), width)
 
 
@@ -77,7 +77,7 @@ def gate_annotations(result: GateResult) -> str:
         if counted != "pass":
             kind = "error" if counted == "fail" else "warning"
             # A line of its own, in which GitHub gives these letters a meaning.
-            words = plain_text(check.words).replace("%", "%25").replace("\r", " ").replace("\n", " ")
+            words = plain_text(check.sentence).replace("%", "%25").replace("\r", " ").replace("\n", " ")
             lines.append(f"::{kind} title=abstain gate, {check.verdict}::{words}\n")
     return "".join(lines)
 
@@ -101,7 +101,7 @@ def gate_junit(result: GateResult) -> str:
             "testcase",
             {"classname": "abstain.gate", "name": plain_text(f"fails if {check.condition}")},
         )
-        words = plain_text(check.words)
+        words = plain_text(check.sentence)
         if verdict == "pass":
             ET.SubElement(case, "system-out").text = f"{check.verdict}: {words}"
         else:

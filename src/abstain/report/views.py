@@ -1,7 +1,7 @@
 """A `Result` as sentences and tables.
 
 The terminal summary, `--format`, the notebook and the HTML report use these. Which system is better is not decided
-here: the verdict of a difference says so (`Difference.in_words`, `Difference.words`).
+here: the verdict of a difference says so (`Difference.conclusion`, `Difference.sentence`).
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def basis_line(result: Result) -> str:
     if matching is None:
         return population_line(result.only)
     clusters = format_count(matching.clusters, noun)
-    text = f"{matching.judged:,} items of {clusters}, matched by {' and '.join(matching.by)}"
+    text = f"{matching.evaluated:,} items of {clusters}, matched by {' and '.join(matching.by)}"
     left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
     where = "only in" if len(result.systems) == 2 else "not in all systems, of"
-    left_out += [f"{count:,} {where} {name}" for name, count in matching.clusters_alone.items() if count]
+    left_out += [f"{count:,} {where} {name}" for name, count in matching.clusters_unmatched.items() if count]
     return text + (f"; {noun}s left out: {', '.join(left_out)}" if left_out else "")
 
 
@@ -419,7 +419,7 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
         Column("winner", detail=True),
         Column("no_verdict", detail=True),
         Column("more_clusters", digits=0, detail=True),
-        Column("in_words"),
+        Column("conclusion"),
         Column("sentence", detail=True),
     )
     shown = result.differences if differences is None else differences
@@ -444,7 +444,7 @@ def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
         *(each.estimate, each.p, each.p_adjusted, each.estimate.method),
         *(each.verdict, each.winner, each.no_verdict),
         max(int(more), 0) if 0.0 <= more < float("inf") else None,
-        *(each.in_words, each.words),
+        *(each.conclusion, each.sentence),
     )
 
 
@@ -537,7 +537,7 @@ def _summarize_system(system: SystemResult, width: int) -> list[Text]:
     cmax = system.estimates.get(Key("", "cmax"))
     parts.append(line(f"answer rate: {system.coverage}" if cmax is None else f"Cmax: {cmax}"))
     if population.right:
-        wrong = f"{population.wrong:,} of {population.answered:,} wrong ({100 * population.share_wrong:.1f}%)"
+        wrong = f"{population.wrong:,} of {population.answered:,} wrong ({100 * population.error_rate:.1f}%)"
         parts.append(line(f"answers: {wrong}; accuracy over all items {population.accuracy:.3f}"))
     parts.append(line())
     areas = areas_table(system)

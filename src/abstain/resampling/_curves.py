@@ -364,7 +364,7 @@ class Cut:
         self.below = self.at - (rank > 0)
         self.count_below = run.count.take(self.below)
         height = run.count.take(self.at) - self.count_below
-        self.share = (limit - self.count_below) / np.maximum(height, np.finfo(np.float64).tiny)
+        self.proportion = (limit - self.count_below) / np.maximum(height, np.finfo(np.float64).tiny)
 
 
 def truncated(run: RunningSums, limit: Floats) -> RunningSums:
@@ -372,7 +372,7 @@ def truncated(run: RunningSums, limit: Floats) -> RunningSums:
     limit = np.minimum(limit, run.last_count)
     cut = Cut(run, limit, run.reaching(limit[:, None])[:, 0])
     below = run.risk_sum.take(cut.below)
-    cut_sum = below + cut.share * (run.risk_sum.take(cut.at) - below)
+    cut_sum = below + cut.proportion * (run.risk_sum.take(cut.at) - below)
     beyond = run.count > limit[:, None]
     return RunningSums(
         np.minimum(run.count, limit[:, None]), np.where(beyond, cut_sum[:, None], run.risk_sum)

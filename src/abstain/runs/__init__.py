@@ -1,8 +1,8 @@
 """Runs: ask a model the questions of a table, on Inspect AI (the extra ``inspect``).
 
-`may_abstain` and the other solvers allow the model to decline and record signals, `judged` scores the answers, and
-`abstain.runs.tasks` makes a task from a table. Inspect knows all of them by name (``abstain/ask``). `RunPlan` has the
-arguments of `abstain run`, `prepare` checks it without a call, and `execute` runs it. Providers, concurrency, retries,
+`may_abstain` and the other solvers allow the model to decline and record signals, `answer_scorer` scores the answers,
+and `abstain.runs.tasks` makes a task from a table. Inspect knows all of them by name (``abstain/ask``). `RunPlan` has
+the arguments of `abstain run`, `prepare` checks it without a call, and `execute` runs it. Providers, concurrency, retries,
 caching and logs are Inspect's.
 """
 
@@ -18,7 +18,7 @@ from abstain.runs.questions import QuestionSet, read_examples, read_questions
 
 if TYPE_CHECKING:
     from abstain.runs._execution import execute
-    from abstain.runs.scoring import judged
+    from abstain.runs.scoring import answer_scorer
     from abstain.runs.solvers import (
         ask,
         consistency,
@@ -35,12 +35,12 @@ __all__ = [
     "QuestionSet",
     "RunPlan",
     "SignalPlan",
+    "answer_scorer",
     "ask",
     "confidences_of",
     "consistency",
     "evidence",
     "execute",
-    "judged",
     "may_abstain",
     "p_true",
     "prepare",
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     """Import the names that need Inspect when they are first used; all others are imported above."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = {"execute": "_execution", "judged": "scoring"}.get(name, "solvers")
+    module = {"execute": "_execution", "answer_scorer": "scoring"}.get(name, "solvers")
     value = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

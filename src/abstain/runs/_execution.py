@@ -23,7 +23,7 @@ from inspect_ai.model import get_model
 from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.runs import _prompts, tasks
 from abstain.runs._progress import reporting_to
-from abstain.runs.scoring import UNREADABLE, judged
+from abstain.runs.scoring import UNREADABLE, answer_scorer
 from abstain.runs.solvers import ask
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class FinishedLog:
     @property
     def lines(self) -> list[str]:
         """The outcomes of the items, in sentences."""
-        scores = [(sample.scores or {}).get("judged") for sample in self.log.samples or []]
+        scores = [(sample.scores or {}).get("answer_scorer") for sample in self.log.samples or []]
         failed = sum(self.failures.values())
         abstained = sum(score is not None and score.value == "N" for score in scores)
         answered = len(scores) - failed - abstained
@@ -202,7 +202,7 @@ def _task_solver(plan: RunPlan) -> Any:
 
 def _score_task(log: EvalLog) -> EvalLog:
     """Score the answers of an Inspect task, which has another scorer, and store the scores in its log."""
-    scored = inspect_ai.score(log, judged(), action="overwrite", display="none")
+    scored = inspect_ai.score(log, answer_scorer(), action="overwrite", display="none")
     write_eval_log(scored, log.location)
     scored.location = log.location
     return scored
@@ -249,7 +249,7 @@ def _failure_reason(sample: EvalSample) -> str | None:
     """Return why an item failed, without any of its text; None if it did not."""
     if sample.error is not None:
         return _error_name(sample.error.message)
-    score = (sample.scores or {}).get("judged")
+    score = (sample.scores or {}).get("answer_scorer")
     if score is not None and score.reason == UNREADABLE:
         return f"unread: {(score.metadata or {}).get('unread')}"
     return None

@@ -64,7 +64,7 @@ def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
     """Return the items of one mode as in its log, with answers on a scale as numbers."""
     questions = prepared.questions
     key = (prepared.plan.table_options if questions is None else questions.columns).get("cluster")
-    items = read(log.path, cluster=key, scorer="judged")
+    items = read(log.path, cluster=key, scorer="answer_scorer")
     ids = [str(name) for name in items.item.tolist()]
     samples = _consistency_samples(log, ids)
     if questions is None:
@@ -108,7 +108,7 @@ def _consistency_samples(log: FinishedLog, ids: Sequence[str]) -> dict[str, Any]
     """Return the column of sampled answers, if there are any: lists cannot be signals."""
     samples_of = {}
     for sample in log.log.samples or []:
-        score = (sample.scores or {}).get("judged")
+        score = (sample.scores or {}).get("answer_scorer")
         samples = (score.metadata or {}).get(_SAMPLES) if score is not None else None
         if samples is not None:
             samples_of[str(sample.id)] = samples
@@ -192,14 +192,14 @@ def _summary(
 ) -> dict[str, Any]:
     succeeded = sum(record["success"] for record in records)
     counts = items.counts
-    judged = counts.answered + counts.abstained
+    evaluated = counts.answered + counts.abstained
     return {
         "mode": log.mode,
         "model": prepared.plan.model,
         "total_subjects": len(records),
         "successful_subjects": succeeded,
         "failed_subjects": len(records) - succeeded,
-        "prediction_coverage": counts.answered / judged if judged else None,
+        "prediction_coverage": counts.answered / evaluated if evaluated else None,
         "item_mae_weighted": _mean_error(items),
     }
 

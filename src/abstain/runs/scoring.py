@@ -15,13 +15,13 @@ from abstain.runs.solvers import ABSTAINED, ANSWERED, FAILED, RECORD
 if TYPE_CHECKING:
     from inspect_ai.solver import TaskState
 
-__all__ = ["judged"]
+__all__ = ["answer_scorer"]
 
 UNREADABLE = "invalid_response_format"
 
 
 @scorer(metrics=[METRICS["coverage"](), METRICS["selective_accuracy"]()])
-def judged() -> Scorer:
+def answer_scorer() -> Scorer:
     """Score the record of the solvers of `abstain.runs`: C, I, N for an abstention, NaN for an unreadable reply.
 
     On a scale, the score is ``1 - |answer - target| / (high - low)``. ``Score.metadata`` has the signals by name and

@@ -1,15 +1,15 @@
 """Solvers for Inspect AI that allow a model to decline and record signals of its confidence.
 
-    from abstain.runs import ask, judged
+    from abstain.runs import ask, answer_scorer
 
     @task
     def mine():
-        return Task(dataset=..., solver=ask("verbalized,tokens,consistency:5"), scorer=judged())
+        return Task(dataset=..., solver=ask("verbalized,tokens,consistency:5"), scorer=answer_scorer())
 
 `ask` combines all of them, with the syntax of ``--signals``. As separate steps: `verbalized_confidence`,
 `token_signals` and `evidence` before `may_abstain` extend its call; after it, the first and the last make a separate
 call. `consistency`, `p_true` and `semantic_entropy` come after it. Signals are kept in the sample's store under
-`RECORD`, and `judged` writes them to ``Score.metadata`` and thus to the log. The possible answers come from the
+`RECORD`, and `answer_scorer` writes them to ``Score.metadata`` and thus to the log. The possible answers come from the
 arguments of `may_abstain`, from ``choices`` or ``scale`` in the sample's metadata, or from the choices of the sample,
 which are then answered by letter.
 """

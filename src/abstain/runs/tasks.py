@@ -23,7 +23,7 @@ from abstain.runs.questions import (
     read_template,
     with_examples,
 )
-from abstain.runs.scoring import judged
+from abstain.runs.scoring import answer_scorer
 from abstain.runs.solvers import ask
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def questions(
             structured=structured,
             seed=seed,
         ),
-        scorer=judged(),
+        scorer=answer_scorer(),
         name=f"{Path(table).stem}-{mode}",
     )
 

@@ -25,7 +25,7 @@ from abstain.thresholds._search import (
     holm_search,
     selection_with_guaranteed_risk,
 )
-from abstain.thresholds._sentences import guarantee_clause, per_cent
+from abstain.thresholds._sentences import format_percent, guarantee_clause
 
 __all__ = [
     "ANSWER",
@@ -48,12 +48,12 @@ __all__ = [
     "cluster_t_p",
     "conformal_risk_control",
     "fixed_sequence",
+    "format_percent",
     "guarantee_clause",
     "guaranteed_thresholds",
     "hoeffding_bentkus_p",
     "holm_search",
     "is_policy_file",
-    "per_cent",
     "policy_schema",
     "rate",
     "read_policy",

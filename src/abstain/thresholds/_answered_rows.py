@@ -52,16 +52,16 @@ class AnsweredRows:
 
     @classmethod
     def of_items(
-        cls, judged: Items, confidence: Floats, loss: Floats, groups: NDArray[Any] | None = None
+        cls, evaluated: Items, confidence: Floats, loss: Floats, groups: NDArray[Any] | None = None
     ) -> AnsweredRows:
         """Return judged items as rows; the loss of a declined item does not matter."""
         return cls(
-            confidence=np.where(judged.answered, confidence, np.nan),
-            loss=np.where(judged.answered, loss, np.nan),
-            cluster=judged.cluster_index,
-            names=judged.cluster_ids,
-            cluster_noun=judged.cluster_noun,
-            weight=judged.weight,
+            confidence=np.where(evaluated.answered, confidence, np.nan),
+            loss=np.where(evaluated.answered, loss, np.nan),
+            cluster=evaluated.cluster_index,
+            names=evaluated.cluster_ids,
+            cluster_noun=evaluated.cluster_noun,
+            weight=evaluated.weight,
             groups=groups,
         )
 
@@ -160,14 +160,14 @@ def hash_names(names: NDArray[Any], purpose: str) -> Indices:
     return group_of(_validate.objects([f"{purpose} {name}" for name in names.tolist()]), _HASH_RANGE)
 
 
-def split_by_cluster(items: Items, share: float = 0.5) -> tuple[Items, Items]:
+def split_by_cluster(items: Items, proportion: float = 0.5) -> tuple[Items, Items]:
     """Return items in two parts that share no cluster: one to choose a threshold on, one to check it on.
 
     The part of a cluster depends only on its name, so it is the same on every machine.
 
     Args:
         items: the items to divide.
-        share: approximate proportion of the clusters in the first part.
+        proportion: approximate proportion of the clusters in the first part.
 
     >>> from abstain import Items
     >>> items = Items.from_arrays([1] * 40, [1] * 40, confidence=[0.9] * 40, cluster=[row // 4 for row in range(40)])
@@ -175,7 +175,7 @@ def split_by_cluster(items: Items, share: float = 0.5) -> tuple[Items, Items]:
     >>> len(choosing) + len(checking), set(choosing.cluster) & set(checking.cluster)
     (40, set())
     """
-    part = _validate.level(share, "share")
+    part = _validate.level(proportion, "proportion")
     is_first = hash_names(items.cluster_ids, "split") < part * _HASH_RANGE
     first = is_first[items.cluster_index]
     if first.all() or not first.any():
@@ -232,27 +232,27 @@ def answered_rows(
     """
     measured = item_loss(items, loss)
     largest = _largest_value(measured, largest_loss, items.scale)
-    judged = items.judged
-    answered = judged.answered
+    evaluated = items.evaluated
+    answered = evaluated.answered
     undefined = answered & ~np.isfinite(ranking.values)
     if undefined.any():
         row = int(np.argmax(undefined))
         raise DataError(
-            f"confidence {ranking.name} is {ranking.values[row]} for {judged.describe_row(row)} ({undefined.sum()} "
+            f"confidence {ranking.name} is {ranking.values[row]} for {evaluated.describe_row(row)} ({undefined.sum()} "
             "such items); every answered item needs one"
         )
-    losses = np.full(len(judged), np.nan)
+    losses = np.full(len(evaluated), np.nan)
     losses[answered] = measured.values[items.answered]
     scaled = losses / largest
     beyond = (scaled < 0.0) | (scaled > 1.0 + 1e-12)
     if beyond.any():
         row = int(np.argmax(beyond))
         raise DataError(
-            f"loss {measured.name} is {losses[row]:g} for {judged.describe_row(row)} ({int(beyond.sum())} such items), "
-            f"and a promise needs losses from 0 to {largest:g}"
+            f"loss {measured.name} is {losses[row]:g} for {evaluated.describe_row(row)} ({int(beyond.sum())} such "
+            f"items), and a risk guarantee needs losses from 0 to {largest:g}"
         )
-    groups = None if by is None else group_names(judged, by)
-    rows = AnsweredRows.of_items(judged, ranking.values, np.minimum(scaled, 1.0), groups)
+    groups = None if by is None else group_names(evaluated, by)
+    rows = AnsweredRows.of_items(evaluated, ranking.values, np.minimum(scaled, 1.0), groups)
     return rows, measured, largest
 
 

@@ -125,7 +125,7 @@ def apply_policy(
             f"apply_policy takes no {argument}{_validate.suggestion(argument, _OPTIONS)}; of a table it reads the "
             f"columns of the policy's confidence ({policy.confidence.name}) and abstained, and needs no truth"
         )
-    if not policy.promises:
+    if not policy.has_guarantee:
         raise ArgumentError("this policy promises nothing, and so it answers nothing; see its reason")
     if isinstance(source, Items):
         return _decide(policy, source, calibration)
@@ -158,10 +158,10 @@ def apply_policy(
 def _decide(policy: Policy, items: Items, calibration: CalibrationLike) -> Applied:
     if not len(items):
         raise DataError("there is no row to decide on: the source is empty")
-    ranking = policy_confidence(policy, items.judged, calibration)
+    ranking = policy_confidence(policy, items.evaluated, calibration)
     groups = group_names(items, policy.by) if policy.by is not None and not policy.worst else None
     thresholds = policy.thresholds(groups, len(items))
-    values = ranking.values[items.judged.answered]
+    values = ranking.values[items.evaluated.answered]
     _check_range(policy, values)
     answer = np.zeros(len(items), np.bool_)
     answer[items.answered] = values >= thresholds[items.answered]
@@ -183,7 +183,11 @@ def _read_items(
     needed = signals_needed(name)
     if needed is None:
         base = name.removeprefix("calibrated:")
-        features = [part for artifact in load_calibrations(calibration) for part in artifact.feature_names]
+        features = [
+            part
+            for calibration_file in load_calibrations(calibration)
+            for part in calibration_file.feature_names
+        ]
         needed = tuple(features) or signals_needed("verbalized" if base == name else base) or ()
     missing = [part for part in needed if part not in table.kinds]
     if missing:

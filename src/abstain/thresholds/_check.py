@@ -126,14 +126,14 @@ def check_policy(
     The promise that at most 10% of answers are wrong is kept.
     """
     _validate.level(level)
-    if not policy.promises:
+    if not policy.has_guarantee:
         raise ArgumentError("this policy promises nothing, and there is nothing to check; see its reason")
     if confidence not in (None, policy.confidence.name):
         raise ArgumentError(
             f"the policy is for the confidence {policy.confidence.name}, and its threshold says nothing of {confidence}"
         )
     items = items_of_argument(items, columns, check_policy)
-    ranking = policy_confidence(policy, items.judged, calibration)
+    ranking = policy_confidence(policy, items.evaluated, calibration)
     if policy.loss.name in LOSS_NAMES:
         loss = policy.loss.name
     if loss is None:
@@ -219,7 +219,7 @@ def _estimate_risk_and_coverage(
     if intervals.units > 1:
         columns = columns.in_units(intervals.unit_of_cluster[rows.cluster], intervals.units)
     points = points_of(columns, np.array([1.0]), intervals)
-    risk_row, coverage_row = (0 if policy.promise == "selective" else 1), 2
+    risk_row, coverage_row = (0 if policy.risk_type == "selective" else 1), 2
     risk, coverage = (
         Estimate(
             float(points.value[row, 0]),

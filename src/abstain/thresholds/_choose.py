@@ -24,12 +24,12 @@ from abstain.thresholds._policy import (
     METHODS,
     SEARCHES,
     CalibrationHash,
-    Chosen,
+    GroupThreshold,
+    Observed,
     Policy,
     PolicyConfidence,
     PolicyData,
     PolicyLoss,
-    Seen,
 )
 from abstain.thresholds._request import FEW_CLUSTERS, ThresholdRequest, descending_grid, rate
 from abstain.thresholds._risk_table import JOINT, SELECTIVE, shortest_between
@@ -49,7 +49,7 @@ def choose_threshold(
     *,
     risk: float | str = 0.05,
     sure: float | str | None = 0.95,
-    promise: str = SELECTIVE,
+    risk_type: str = SELECTIVE,
     confidence: str | None = None,
     calibration: CalibrationLike = None,
     loss: Loss | None = None,
@@ -79,7 +79,7 @@ def choose_threshold(
         items: the data to choose on: Items, a data frame or a path, as for `abstain.evaluate`. Check it on others.
         risk: the largest acceptable risk, such as 0.05 or "5%", fixed before looking at the data.
         sure: the probability with which the guarantee holds; None for one that holds on average.
-        promise: "selective" or "joint".
+        risk_type: "selective" or "joint".
         confidence: the confidence that ranks the answers. Default: the default of the source.
         calibration: the calibration artifact that a calibrated confidence needs, or its path.
         loss: "zero_one", "abs_norm", "abs", a function of (truth, prediction), or one number per item.
@@ -115,7 +115,7 @@ def choose_threshold(
     request = ThresholdRequest(
         risk=rate(risk),
         sure=None if sure is None or method == "crc" else rate(sure, "sure"),
-        promise=_validate.choice(promise, "promise", (SELECTIVE, JOINT)),
+        risk_type=_validate.choice(risk_type, "risk_type", (SELECTIVE, JOINT)),
         method=method or "",
         search=search or "",
         start=None if start is None else _validate.coverage(start, "start"),
@@ -126,23 +126,23 @@ def choose_threshold(
         worst=worst,
     )
     items = items_of_argument(items, columns, choose_threshold)
-    ranking = one_confidence(items.judged, confidence, calibration)
+    ranking = one_confidence(items.evaluated, confidence, calibration)
     rows, item_loss, largest = answered_rows(items, ranking, loss, largest_loss, by)
     _check_rows(rows)
     request = request.with_method_for(rows, finite_sample=finite_sample)
     chosen, groups = _choose_for_all_and_by_group(request, rows)
     data = _describe_data(request, items, rows)
     must_decline = 0.0
-    if request.promise == SELECTIVE and data.risk is not None:
+    if request.risk_type == SELECTIVE and data.risk is not None:
         must_decline = max((data.risk - request.risk) / (1.0 - request.risk), 0.0)
     return Policy(
         threshold=chosen.threshold,
-        shown=chosen.shown,
+        shown_threshold=chosen.shown_threshold,
         reason=chosen.reason,
-        seen=chosen.seen,
-        instead=chosen.instead,
+        observed=chosen.observed,
+        alternative=chosen.alternative,
         abstain_version=version("abstain"),
-        promise=request.promise,  # type: ignore[arg-type]
+        risk_type=request.risk_type,  # type: ignore[arg-type]
         risk=request.risk,
         sure=request.sure,
         method=request.method,  # type: ignore[arg-type]
@@ -176,32 +176,32 @@ def _check_rows(rows: AnsweredRows) -> None:
 
 def _choose_for_all_and_by_group(
     request: ThresholdRequest, rows: AnsweredRows
-) -> tuple[Chosen, tuple[Chosen, ...]]:
+) -> tuple[GroupThreshold, tuple[GroupThreshold, ...]]:
     parts = rows.by_group()
     if request.by is not None and not request.worst:
         groups = [_choose_for_group(request, part, name) for name, part in parts.items()]
-        return Chosen(reason=f"there is one threshold per {request.by}, see groups"), tuple(groups)
+        return GroupThreshold(reason=f"there is one threshold per {request.by}, see groups"), tuple(groups)
     chosen = _choose(request, rows)
     threshold = chosen.threshold
     return chosen, tuple(
-        Chosen(group=name, seen=None if threshold is None else _observe(request, part, threshold))
+        GroupThreshold(group=name, observed=None if threshold is None else _observe(request, part, threshold))
         for name, part in parts.items()
     )
 
 
-def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, name: str) -> Chosen:
+def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, name: str) -> GroupThreshold:
     if not rows.answered.any() or len(rows.names) < 2:
-        return Chosen(group=name, reason=f"fewer than two {rows.cluster_noun}s, or no answer")
+        return GroupThreshold(group=name, reason=f"fewer than two {rows.cluster_noun}s, or no answer")
     if request.method == "cluster-t" and len(rows.names) < FEW_CLUSTERS:
         request = replace(request, method="betting")
     return msgspec.structs.replace(_choose(request, rows), group=name)
 
 
-def _choose(request: ThresholdRequest, rows: AnsweredRows) -> Chosen:
+def _choose(request: ThresholdRequest, rows: AnsweredRows) -> GroupThreshold:
     selection = Selection.of_rows(request, rows)
     step, p_values = selection.select_step()
     if step is None:
-        return Chosen(reason=reason_for_none(selection, rows), instead=alternative(selection))
+        return GroupThreshold(reason=reason_for_none(selection, rows), alternative=alternative(selection))
     threshold = float(selection.table.thresholds[step])
     is_answered = rows.confidence >= threshold
     lowest_answered = float(rows.confidence[is_answered].min()) if is_answered.any() else threshold
@@ -209,21 +209,23 @@ def _choose(request: ThresholdRequest, rows: AnsweredRows) -> Chosen:
     if request.method == "crc":  # whose guarantee is about observed confidences
         threshold = lowest_answered
     p_value = float(p_values[step])
-    return Chosen(
+    return GroupThreshold(
         threshold=threshold,
-        shown=threshold if request.grid is not None else shortest_between(highest_deferred, lowest_answered),
-        seen=_observe(request, rows, threshold, p_value if math.isfinite(p_value) else None),
+        shown_threshold=threshold
+        if request.grid is not None
+        else shortest_between(highest_deferred, lowest_answered),
+        observed=_observe(request, rows, threshold, p_value if math.isfinite(p_value) else None),
     )
 
 
 def _observe(
     request: ThresholdRequest, rows: AnsweredRows, threshold: float, p_value: float | None = None
-) -> Seen:
+) -> Observed:
     is_answered = rows.confidence >= threshold
     counts, losses = rows.item_counts[is_answered], rows.loss[is_answered]
     total, answered = float(rows.item_counts.sum()), float(counts.sum())
-    denominator = answered if request.promise == SELECTIVE else total
-    return Seen(
+    denominator = answered if request.risk_type == SELECTIVE else total
+    return Observed(
         items=round(total),
         answered=round(answered),
         coverage=answered / total,
@@ -241,9 +243,9 @@ def _describe_confidence(
         name = str(columns["confidence"])
     calibration_hash = None
     if calibrations := load_calibrations(calibration):
-        artifact = calibrations[0]
+        calibration_file = calibrations[0]
         calibration_hash = CalibrationHash(
-            method=artifact.calibrator.method, sha256=_files.sha256(artifact.to_json())
+            method=calibration_file.calibrator.method, sha256=_files.sha256(calibration_file.to_json())
         )
     return PolicyConfidence(
         name=name,

@@ -23,8 +23,8 @@ _KOLMOGOROV, _NORMAL = 1.628, 2.576
 def expected_coverage(policy: Policy) -> float:
     """Return the proportion of items that the policy answers on the data that it was chosen on."""
     if policy.by is None or policy.worst:
-        return math.nan if policy.seen is None else policy.seen.coverage
-    answered = sum(group.seen.answered for group in policy.groups if group.seen is not None)
+        return math.nan if policy.observed is None else policy.observed.coverage
+    answered = sum(group.observed.answered for group in policy.groups if group.observed is not None)
     return answered / policy.data.items
 
 

@@ -136,13 +136,13 @@ def betting_wealth(gains: Floats, state: Floats | None = None) -> tuple[Floats, 
         The largest log wealth at each threshold, and the state.
     """
     clusters, thresholds = gains.shape
-    shares = np.array(BETS)
+    proportions = np.array(BETS)
     if state is None:
         state = np.zeros((len(BETS) + 2, thresholds))
         # Begin as if larger bets had already won, because errors are rare if a guarantee is possible.
-        state[: len(BETS)] = (2.0 * shares)[:, None]
+        state[: len(BETS)] = (2.0 * proportions)[:, None]
     won, wealth, best = state[:-2].copy(), state[-2].copy(), state[-1].copy()
-    steps = np.log1p(np.maximum(shares[:, None, None] * gains, -1.0 + 1e-12))
+    steps = np.log1p(np.maximum(proportions[:, None, None] * gains, -1.0 + 1e-12))
     # Log wealth of each fixed bet before each cluster.
     before = np.empty((len(BETS), clusters, thresholds))
     np.cumsum(steps[:, :-1], axis=1, out=before[:, 1:])

@@ -42,12 +42,12 @@ GUARANTEES = {
 METHODS = tuple(GUARANTEES)
 SEARCHES = ("fixed-sequence", "holm")
 
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Proportion = Annotated[float, Meta(ge=0.0, le=1.0)]
 Level = Annotated[float, Meta(gt=0.0, lt=1.0)]
 Count = Annotated[int, Meta(ge=0)]
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class Observed(Struct, frozen=True, kw_only=True):
     """Observed results on the data that the policy was chosen on; they are not the guarantee.
 
     Attributes:
@@ -61,13 +61,13 @@ class Seen(Struct, frozen=True, kw_only=True):
 
     items: Count
     answered: Count
-    coverage: Share
+    coverage: Proportion
     wrong: Count
     risk: float | None = None
     p_value: float | None = None
 
 
-class Instead(Struct, frozen=True, kw_only=True):
+class Alternative(Struct, frozen=True, kw_only=True):
     """An alternative if no threshold can be guaranteed.
 
     Attributes:
@@ -79,24 +79,24 @@ class Instead(Struct, frozen=True, kw_only=True):
     clusters: Count | None = None
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class GroupThreshold(Struct, frozen=True, kw_only=True):
     """One threshold, or the reason why there is none.
 
     Attributes:
         group: the group; empty for all items.
         threshold: items with at least this confidence are answered; None if no risk guarantee is possible.
-        shown: a short number that separates the same confidences.
+        shown_threshold: a short number that separates the same confidences.
         reason: why there is no threshold.
-        seen: observed results on the data that it was chosen on.
-        instead: an alternative if there is no threshold.
+        observed: observed results on the data that it was chosen on.
+        alternative: an alternative if there is no threshold.
     """
 
     group: str = ""
     threshold: float | None = None
-    shown: float | None = None
+    shown_threshold: float | None = None
     reason: str = ""
-    seen: Seen | None = None
-    instead: Instead | None = None
+    observed: Observed | None = None
+    alternative: Alternative | None = None
 
 
 class CalibrationHash(Struct, frozen=True, kw_only=True):
@@ -168,14 +168,14 @@ class Policy(Struct, frozen=True, kw_only=True):
     """When a model may answer, and the risk guarantee; make one with `abstain.choose_threshold`.
 
     Attributes:
-        promise: "selective" for the risk among answers, "joint" for the risk per item asked.
+        risk_type: "selective" for the risk among answers, "joint" for the risk per item asked.
         risk: the largest acceptable risk.
         sure: the probability with which the guarantee holds; None for one that holds on average.
         threshold: items with at least this confidence are answered; None if no risk guarantee is possible.
-        shown: a short number that separates the same confidences.
+        shown_threshold: a short number that separates the same confidences.
         reason: why there is no threshold.
-        seen: observed results on the data that the policy was chosen on.
-        instead: an alternative if there is no threshold.
+        observed: observed results on the data that the policy was chosen on.
+        alternative: an alternative if there is no threshold.
         method: the test behind the guarantee.
         search: the order in which thresholds were tested.
         guarantee: "exact", "finite-sample", "asymptotic" or "in expectation".
@@ -193,14 +193,14 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     schema_version: Literal["1"] = "1"
     abstain_version: str | None = None
-    promise: Literal["selective", "joint"]
+    risk_type: Literal["selective", "joint"]
     risk: Level
     sure: Level | None
     threshold: float | None = None
-    shown: float | None = None
+    shown_threshold: float | None = None
     reason: str = ""
-    seen: Seen | None = None
-    instead: Instead | None = None
+    observed: Observed | None = None
+    alternative: Alternative | None = None
     method: Literal["binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr", "crc"]
     search: Literal["fixed-sequence", "holm", "binary-search", "none"]
     guarantee: Literal["exact", "finite-sample", "asymptotic", "in expectation"]
@@ -210,13 +210,13 @@ class Policy(Struct, frozen=True, kw_only=True):
     needless: Level | None = None
     by: str | None = None
     worst: bool = False
-    groups: tuple[Chosen, ...] = ()
-    must_decline: Share = 0.0
+    groups: tuple[GroupThreshold, ...] = ()
+    must_decline: Proportion = 0.0
     assumptions: tuple[str, ...] = ()
     warnings: tuple[ResultWarning, ...] = ()
 
     @property
-    def promises(self) -> bool:
+    def has_guarantee(self) -> bool:
         """True if there is a threshold, for all items or for some group."""
         return self.threshold is not None or (
             not self.worst and any(group.threshold is not None for group in self.groups)
@@ -286,7 +286,7 @@ def is_policy_file(path: str | os.PathLike[str]) -> bool:
 
 
 def _has_policy_keys(record: Any) -> bool:
-    return isinstance(record, dict) and {"promise", "risk", "method"} <= set(record)
+    return isinstance(record, dict) and {"risk_type", "risk", "method"} <= set(record)
 
 
 def read_policy(path: str | os.PathLike[str]) -> Policy:
@@ -308,7 +308,7 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     quantiles = policy.confidence.quantiles
     if any(high < low for low, high in pairwise(quantiles)):
         raise FormatError(f"{file}: not a policy: confidence.quantiles must not fall")
-    if policy.promises and policy.method != "crc" and policy.sure is None:
+    if policy.has_guarantee and policy.method != "crc" and policy.sure is None:
         raise FormatError(f"{file}: not a policy: {policy.method} needs a value for sure")
     return policy
 

@@ -54,7 +54,7 @@ class ThresholdRequest:
 
     risk: float
     sure: float | None
-    promise: str = SELECTIVE
+    risk_type: str = SELECTIVE
     method: str = ""
     search: str = ""
     start: float | None = None
@@ -65,7 +65,7 @@ class ThresholdRequest:
     worst: bool = False
 
     def __post_init__(self) -> None:
-        if self.sure is None and self.promise != JOINT:
+        if self.sure is None and self.risk_type != JOINT:
             raise ArgumentError(
                 "a risk that is kept to on average (crc) is the joint one, which never falls when more is answered; "
                 "choose promise joint, or say how sure (sure=, --sure)"
@@ -113,7 +113,7 @@ class ThresholdRequest:
             raise ArgumentError(
                 f"{method} needs answers that are right or wrong; choose hoeffding-bentkus or betting"
             )
-        if method == "sgr" and self.promise == JOINT:
+        if method == "sgr" and self.risk_type == JOINT:
             raise ArgumentError(
                 "sgr is about the risk among answers; choose promise selective, or another method"
             )

@@ -80,7 +80,7 @@ class RiskTable:
         binary: True if every loss is 0 or 1.
         order: order of the clusters in the betting test, which must not depend on losses. Default: as they are.
         largest: the largest number of items that a cluster can have. Default: the largest in `asked`.
-        promise: "selective" for the risk among answers, "joint" for the risk per item asked.
+        risk_type: "selective" for the risk among answers, "joint" for the risk per item asked.
     """
 
     thresholds: Floats = field(repr=False)
@@ -90,7 +90,7 @@ class RiskTable:
     binary: bool
     order: Indices | None = field(default=None, repr=False)
     largest: float = 1.0
-    promise: str = SELECTIVE
+    risk_type: str = SELECTIVE
 
     @classmethod
     def of_rows(
@@ -105,7 +105,7 @@ class RiskTable:
         thresholds: Floats | None = None,
         order: Indices | None = None,
         largest: float | None = None,
-        promise: str = SELECTIVE,
+        risk_type: str = SELECTIVE,
     ) -> RiskTable:
         """Sum answered rows, whose losses lie in [0, 1]; a weight is the number of items that a row represents.
 
@@ -132,7 +132,7 @@ class RiskTable:
         )
         largest_seen = 1.0 if independent else float(asked.max(initial=1.0))
         return cls(
-            thresholds, cluster_sums, asked, independent, binary, order, largest or largest_seen, promise
+            thresholds, cluster_sums, asked, independent, binary, order, largest or largest_seen, risk_type
         )
 
     def __len__(self) -> int:
@@ -174,7 +174,7 @@ class RiskTable:
     @property
     def count(self) -> Floats:
         """Denominator of the risk: answers, or all items for the joint risk."""
-        return self.answered if self.promise == SELECTIVE else np.full(len(self), self.items)
+        return self.answered if self.risk_type == SELECTIVE else np.full(len(self), self.items)
 
     @cached_property
     def risk(self) -> Floats:
@@ -195,7 +195,7 @@ class RiskTable:
         ends = np.searchsorted(sums.key, np.arange(steps + 1))
         answers, losses = np.zeros(sums.units), np.zeros(sums.units)
         moments, total = np.zeros((3, steps)), np.zeros(3)
-        joint = self.promise == JOINT
+        joint = self.risk_type == JOINT
         if joint:
             total[2] = float(self.asked @ self.asked)
         for step in range(steps):
@@ -292,5 +292,5 @@ class RiskTable:
             block = np.zeros((2, stop - start, steps))
             block[:, row[cells] - start, key[cells]] = cell_sums[:, cells]
             answers, losses = np.cumsum(block, axis=2)
-            base = answers if self.promise == SELECTIVE else self.asked[order[start:stop], None]
+            base = answers if self.risk_type == SELECTIVE else self.asked[order[start:stop], None]
             yield (largest_bet / self.largest) * (risk * base - losses)

@@ -16,7 +16,7 @@ from abstain.inference import clusters_needed
 from abstain.resampling import total_by
 from abstain.thresholds import _search
 from abstain.thresholds._answered_rows import hash_names
-from abstain.thresholds._policy import Instead
+from abstain.thresholds._policy import Alternative
 from abstain.thresholds._risk_table import JOINT, RiskTable
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Selection:
             # least its negative, and a right answer becomes a loss of 1.
             just_below = -np.nextafter(table.thresholds[::-1], -np.inf)
             reversed_rows = replace(rows, confidence=-rows.confidence, loss=1.0 - rows.loss)
-            deferral_table = _sum_rows(replace(request, promise=JOINT), reversed_rows, just_below)
+            deferral_table = _sum_rows(replace(request, risk_type=JOINT), reversed_rows, just_below)
         return cls(request, table, start_coverage, group_tables, deferral_table)
 
     def with_risk(self, risk: float) -> Selection:
@@ -99,7 +99,7 @@ class Selection:
         request, coverage = self.request, self.start_coverage
         if coverage is None:
             return len(self.table)
-        if request.promise == JOINT or not len(coverage):
+        if request.risk_type == JOINT or not len(coverage):
             return 0  # the joint risk only falls towards the top
         reach = float(coverage[-1])
         wanted = request.start
@@ -172,7 +172,7 @@ def _sum_rows(request: ThresholdRequest, rows: AnsweredRows, thresholds: Floats 
         thresholds=thresholds,
         order=np.argsort(hash_names(rows.names, "order"), kind="stable") if betting else None,
         largest=request.largest_cluster_of(rows),
-        promise=request.promise,
+        risk_type=request.risk_type,
     )
 
 
@@ -207,12 +207,12 @@ def reason_for_none(selection: Selection, rows: AnsweredRows) -> str:
     return "the data are too few to show that any threshold keeps to the risk"
 
 
-def alternative(selection: Selection) -> Instead:
+def alternative(selection: Selection) -> Alternative:
     """Return the smallest risk that could have been guaranteed, and the number of clusters that would be enough."""
     clusters = _clusters_needed(selection)
     low, high = selection.request.risk, 1.0 - 1e-9
     if selection.with_risk(high).select_step()[0] is None:
-        return Instead(risk=None, clusters=clusters)
+        return Alternative(risk=None, clusters=clusters)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if selection.with_risk(middle).select_step()[0] is None:
@@ -221,7 +221,7 @@ def alternative(selection: Selection) -> Instead:
             high = middle
     # Rounded up to tenths of a percent, so that the printed risk itself could have been guaranteed.
     rounded = math.ceil(high * 1000.0 - 1e-6) / 1000.0
-    return Instead(risk=rounded if rounded < 1.0 else None, clusters=clusters)
+    return Alternative(risk=rounded if rounded < 1.0 else None, clusters=clusters)
 
 
 def _clusters_needed(selection: Selection) -> int | None:

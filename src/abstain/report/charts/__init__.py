@@ -23,7 +23,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.evaluation import Result
 from abstain.metrics.registry import metric_name
 from abstain.report import CHART_FORMATS as FORMATS
-from abstain.report.charts._look import COLOURS, interval_words, unchecked
+from abstain.report.charts._look import COLOURS, describe_interval, unchecked
 from abstain.report.charts._notebook import chart_svg, specification
 from abstain.report.charts.calibration import (
     before_and_after_diagram,
@@ -54,10 +54,10 @@ __all__ = [
     "content_hash",
     "cumulative_difference_plot",
     "curves_chart",
+    "describe_interval",
     "differences_chart",
     "draw",
     "groups_chart",
-    "interval_words",
     "main_chart",
     "metric_chart",
     "metric_name",

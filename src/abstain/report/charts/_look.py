@@ -53,11 +53,11 @@ def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
     return alt.Chart(ChartRows(values=rows))
 
 
-def interval_words(estimate: Estimate, noun: str) -> str:
+def describe_interval(estimate: Estimate, noun: str) -> str:
     """Return the level of an interval and how it was computed.
 
     >>> from abstain.inference import Estimate
-    >>> interval_words(Estimate(0.2, 0.1, 0.3, method="jackknife over 9 clusters", degrees=8), "patient")
+    >>> describe_interval(Estimate(0.2, 0.1, 0.3, method="jackknife over 9 clusters", degrees=8), "patient")
     '95% intervals: jackknife over 9 clusters'
     """
     if estimate.method == "none":

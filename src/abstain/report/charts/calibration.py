@@ -84,14 +84,14 @@ def cumulative_difference_plot(
     """
     height = walk.band(_validate.level(level))
     points = _steps(walk)
-    share = alt.X(
+    proportion = alt.X(
         "share:Q", title="share of rows, least confident first", scale=alt.Scale(domain=[0, 1], nice=False)
     )
-    ends = [{"share": end, "low": -height, "high": height} for end in (0.0, 1.0)]
+    ends = [{"proportion": end, "low": -height, "high": height} for end in (0.0, 1.0)]
     band = (
         chart_of(ends)
         .mark_area(color=PALE, opacity=0.7)
-        .encode(x=share, y=alt.Y("low:Q", title="outcomes less confidences, summed / n"), y2="high:Q")
+        .encode(x=proportion, y=alt.Y("low:Q", title="outcomes less confidences, summed / n"), y2="high:Q")
     )
     zero = chart_of([{"zero": 0.0}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(y="zero:Q")
     tooltip = [
@@ -104,7 +104,7 @@ def cumulative_difference_plot(
         .mark_line(
             color=BLUE, strokeWidth=1.8, point={"color": BLUE, "size": 12} if len(points) <= 60 else False
         )
-        .encode(x=share, y=alt.Y("difference:Q"), tooltip=tooltip)
+        .encode(x=proportion, y=alt.Y("difference:Q"), tooltip=tooltip)
     )
     test = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
     subtitle = subtitle or f"{test}; grey: where {100 * level:g}% of calibrated walks stay"
@@ -174,10 +174,14 @@ def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
             (part[walk.difference[part].argmin()], part[walk.difference[part].argmax()]) for part in stretches
         ]
         kept = np.unique([0, *np.ravel(ends), len(kept) - 1])
-    columns = (walk.share[kept], walk.difference[kept], walk.confidence[kept])
+    columns = (walk.proportion[kept], walk.difference[kept], walk.confidence[kept])
     return [
-        {"share": share, "difference": difference, "confidence": None if math.isnan(level) else level}
-        for share, difference, level in zip(*(column.tolist() for column in columns), strict=True)
+        {
+            "proportion": proportion,
+            "difference": difference,
+            "confidence": None if math.isnan(level) else level,
+        }
+        for proportion, difference, level in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 

@@ -20,7 +20,7 @@ from abstain.report.charts._look import BLUE, COLOURS, GREY, chart_of, finish_ch
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from abstain.evaluation import Line, Profile, Result, Settings, SystemResult, WorkingPoints
+    from abstain.evaluation import Line, OperatingPoints, Profile, Result, Settings, SystemResult
     from abstain.report.charts._look import Chart
 
 RISKS = ("selective", "generalized")
@@ -212,19 +212,19 @@ def _choose_confidence(confidence: str | None, names: Collection[str]) -> str:
 
 def _risk_axis(top: float, risk: str, system: SystemResult | Result) -> alt.Y:
     # A loss that is a proportion is printed in percent, as coverage is.
-    share = system.loss is not None and system.loss.name in SHARES
-    axis = alt.Axis(format="%" if top < 0.1 else ".0%") if share else alt.Undefined
+    proportion = system.loss is not None and system.loss.name in SHARES
+    axis = alt.Axis(format="%" if top < 0.1 else ".0%") if proportion else alt.Undefined
     return alt.Y("risk:Q", title=_TITLES[risk], scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
 
 
-def _guaranteed_points(points: WorkingPoints, top: float) -> list[Any]:
+def _guaranteed_points(points: OperatingPoints, top: float) -> list[Any]:
     """Return the layer of the points with a guarantee for some risk; empty if there is no such point."""
-    if not points.promised:
+    if not points.guaranteed:
         return []
     coverage, risk = points.coverage.tolist(), points.selective_risk.tolist()
-    smallest_bounds = {index: bound for bound, index in sorted(points.promised.items(), reverse=True)}
+    smallest_bounds = {index: bound for bound, index in sorted(points.guaranteed.items(), reverse=True)}
     rows = [
-        {"coverage": coverage[index], "risk": min(risk[index], top), "promised": bound}
+        {"coverage": coverage[index], "risk": min(risk[index], top), "guaranteed": bound}
         for index, bound in smallest_bounds.items()
     ]
     marks = chart_of(rows).mark_point(shape="triangle-up", color=_look.GREEN, filled=True, size=45, clip=True)
@@ -311,7 +311,7 @@ def _marked_lines(
     ]
 
 
-def _band_rows(points: WorkingPoints, risk: str, top: float) -> list[dict[str, Any]]:
+def _band_rows(points: OperatingPoints, risk: str, top: float) -> list[dict[str, Any]]:
     ends = (points.coverage, getattr(points, f"{risk}_low"), getattr(points, f"{risk}_high"))
     return [
         {"coverage": coverage, "low": min(low, top), "high": min(high, top)}

@@ -13,7 +13,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import INCONCLUSIVE
 from abstain.metrics.registry import METRICS, metric_name
-from abstain.report.charts._look import BLUE, GREY, INK, chart_of, finish_chart, interval_words
+from abstain.report.charts._look import BLUE, GREY, INK, chart_of, describe_interval, finish_chart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title:
     key = _find_key(metric, keys)
     estimates = {name: variant.estimates[key] for name, variant in system.items()}
     order = sorted(estimates, key=lambda name: (not estimates[name].defined, estimates[name].value))
-    subtitle = interval_words(next(iter(estimates.values())), system.cluster_noun)
+    subtitle = describe_interval(next(iter(estimates.values())), system.cluster_noun)
     specification = METRICS.get(key.partition("@")[0])
     if specification and (specification.unit, specification.direction) == ("loss", "lower"):
         subtitle += "; lower is better"
@@ -76,7 +76,7 @@ def differences_chart(
         (label, each.estimate, _UNDECIDED if each.winner is None else _DECIDED)
         for label, each in zip(_labels(shown), shown, strict=True)
     ]
-    intervals = interval_words(shown[0].estimate, shown[0].cluster_noun)
+    intervals = describe_interval(shown[0].estimate, shown[0].cluster_noun)
     if shown[0].family > 1 and not result.settings.simultaneous:
         intervals += "; each for one comparison by itself"
     subtitle = [intervals, f"{_describe_sides(shown)}; hollow: inconclusive or not comparable"]
@@ -98,7 +98,7 @@ def groups_chart(table: MetricTable, metric: str) -> Chart:
     overall = table[metric]
     shown = table.worst_groups(metric, _MOST_GROUPS)
     rows = [(group.label, group.estimates[metric], "") for group in shown]
-    subtitle = f"{interval_words(overall, 'cluster')}; dashed: all items"
+    subtitle = f"{describe_interval(overall, 'cluster')}; dashed: all items"
     if len(shown) < len(table.groups):
         subtitle += f"; the worst {len(shown)} of {len(table.groups):,} groups"
     return _forest(rows, metric, f"{metric} by group", subtitle, rule=overall.value)

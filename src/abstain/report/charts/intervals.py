@@ -33,7 +33,7 @@ _MOST_GROUPS = 40
 
 def coverage_chart(result: CoverageResult) -> Chart:
     """Coverage against what was claimed, with intervals; on the diagonal it keeps its word."""
-    rows = [_row(each.claim, each.verdict.estimate, each.verdict.verdict) for each in result.claims]
+    rows = [_row(each.nominal, each.verdict.estimate, each.verdict.verdict) for each in result.by_nominal]
     ends = [row[key] for row in rows for key in ("low", "high", "x") if row[key] is not None]
     low = max(0.0, min(ends) - 0.03)
     axis = alt.Scale(domain=[low, 1.0], nice=False)
@@ -57,24 +57,26 @@ def coverage_chart(result: CoverageResult) -> Chart:
 def strata_chart(result: CoverageResult) -> Chart:
     """Coverage by stratum of width or by set size; the line is the claim."""
     what = "width" if result.kind == "intervals" else "set size"
-    return _by_part(result, lambda claim: claim.strata, f"Coverage by {what}")
+    return _by_part(result, lambda nominal: nominal.strata, f"Coverage by {what}")
 
 
 def groups_chart(result: CoverageResult, grouping: str) -> Chart:
     """Coverage by group; the line is the claim. Of many groups the lowest are shown."""
-    return _by_part(result, lambda claim: claim.groups[grouping], f"Coverage by {grouping}")
+    return _by_part(result, lambda nominal: nominal.groups[grouping], f"Coverage by {grouping}")
 
 
 def width_chart(result: CoverageResult) -> Chart:
     """How wide the predictions are: the share of them that is no wider than each width."""
     what = "width of the interval" if result.kind == "intervals" else "classes in the set"
     rows = []
-    for each in result.claims:
+    for each in result.by_nominal:
         values = each.width_quantiles.tolist()
         for index, width in enumerate(values):
             last = index + 1 == len(values) or values[index + 1] != width
             if math.isfinite(width) and last:
-                rows.append({"width": width, "share": index / (len(values) - 1), "claim": f"{each.claim:g}"})
+                rows.append(
+                    {"width": width, "proportion": index / (len(values) - 1), "nominal": f"{each.nominal:g}"}
+                )
     ticks = alt.Axis(tickCount=6, tickMinStep=1) if result.kind == "sets" else alt.Axis(tickCount=6)
     unit, percent = alt.Scale(domain=[0, 1]), alt.Axis(format="%")
     chart = (
@@ -83,8 +85,8 @@ def width_chart(result: CoverageResult) -> Chart:
         .encode(
             x=alt.X("width:Q", title=what, axis=ticks),
             y=alt.Y("share:Q", title="share that is no wider", scale=unit, axis=percent),
-            color=alt.Color("claim:N", title="claim", scale=alt.Scale(range=list(COLOURS))),
-            strokeDash=alt.StrokeDash("claim:N", title="claim", scale=alt.Scale(range=DASHES)),
+            color=alt.Color("nominal:N", title="nominal", scale=alt.Scale(range=list(COLOURS))),
+            strokeDash=alt.StrokeDash("nominal:N", title="nominal", scale=alt.Scale(range=DASHES)),
         )
     )
     return finish_chart(alt.layer(chart), "How wide the predictions are", width=420, height=260)
@@ -100,7 +102,7 @@ CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {
 def chart_functions(result: CoverageResult) -> dict[str, Callable[[CoverageResult], Chart]]:
     """Return the functions that draw a result by the names of the charts: those of `CHARTS`, and one per grouping."""
     functions = dict(CHARTS)
-    for grouping in result.claims[0].groups:
+    for grouping in result.by_nominal[0].groups:
         name = f"coverage-by-{grouping}"
         functions[f"{name}-group" if name in CHARTS else name] = partial(groups_chart, grouping=grouping)
     return functions
@@ -113,7 +115,7 @@ def charts(result: CoverageResult) -> dict[str, Chart]:
 
 def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], title: str) -> Chart:
     panels = []
-    for each in result.claims:
+    for each in result.by_nominal:
         parts = [part for part in parts_of(each) if part.coverage.defined]
         if len(parts) > _MOST_GROUPS:
             parts = sorted(parts, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
@@ -127,14 +129,16 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
             tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"],
         )
         scale, ticks = alt.Scale(domain=[0, 1]), alt.Axis(tickCount=5, format=".1f")
-        claimed = chart_of([{"claim": each.claim}]).mark_rule(strokeDash=[4, 4], color="#888888")
+        claimed = chart_of([{"nominal": each.nominal}]).mark_rule(strokeDash=[4, 4], color="#888888")
         spans = base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title="coverage", scale=scale, axis=ticks), x2="high:Q", color=_COLOUR
         )
         points = _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale))
-        panel = alt.layer(claimed.encode(x="claim:Q"), spans, points)
+        panel = alt.layer(claimed.encode(x="nominal:Q"), spans, points)
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
-        panels.append(panel.properties(title=f"claim {each.claim:g}") if len(result.claims) > 1 else panel)
+        panels.append(
+            panel.properties(title=f"claim {each.nominal:g}") if len(result.by_nominal) > 1 else panel
+        )
     return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
 
 

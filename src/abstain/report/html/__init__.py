@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from abstain.evaluation import Line, Settings, WorkingPoints
+    from abstain.evaluation import Line, OperatingPoints, Settings
     from abstain.evaluation.conformal import CoverageResult, CoverageSettings
     from abstain.report.html._panels import Side
     from abstain.report.html._parts import Panel
@@ -130,7 +130,7 @@ def result_html(result: Result | CoverageResult) -> str:
     findings: list[str] = []
     if not isinstance(result, Result):
         lines = [f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"]
-        tables = [covered.claims_table(result), covered.metrics_table(result)]
+        tables = [covered.nominal_table(result), covered.metrics_table(result)]
         warnings = [str(warning) for warning in result.warnings]
     elif len(result.systems) == 1:
         system = result.only
@@ -246,7 +246,7 @@ def _title(result: Result) -> str:
 def _subtitle(result: Result) -> str:
     """Return the size, the match and the loss in one line."""
     population, matching, noun = result.population, result.matching, result.cluster_noun
-    items = population.items if matching is None else matching.judged
+    items = population.items if matching is None else matching.evaluated
     clusters = population.included if matching is None else matching.clusters
     parts = [f"{items:,} items of {views.format_count(clusters, noun)}"]
     parts += [] if matching is None else [f"matched by {' and '.join(matching.by)}"]
@@ -325,7 +325,7 @@ def embedded_json(value: object) -> Markup:
     return htmlsafe_json_dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-def _points(points: WorkingPoints) -> dict[str, Any]:
+def _points(points: OperatingPoints) -> dict[str, Any]:
     return {
         "whole": points.in_curve,
         "t": points.threshold.tolist(),
@@ -337,7 +337,7 @@ def _points(points: WorkingPoints) -> dict[str, Any]:
         "g": _rounded(points.generalized_risk),
         "gl": _rounded(points.generalized_low),
         "gh": _rounded(points.generalized_high),
-        "p": [[risk, index] for risk, index in points.promised.items()],
+        "p": [[risk, index] for risk, index in points.guaranteed.items()],
     }
 
 

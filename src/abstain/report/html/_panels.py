@@ -15,7 +15,7 @@ import numpy as np
 from abstain.losses import SHARES
 from abstain.metrics.registry import metric_name
 from abstain.report import charts, coverage, views
-from abstain.report.charts import interval_words, intervals
+from abstain.report.charts import describe_interval, intervals
 from abstain.report.html import _sentences
 from abstain.report.html._parts import (
     Explorer,
@@ -31,7 +31,7 @@ from abstain.report.html._parts import (
     sentence,
 )
 from abstain.report.tables import Column, Table
-from abstain.thresholds import per_cent
+from abstain.thresholds import format_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ _RISKS = (
     "Selective risk (mean loss of what is answered) at the first working point that reaches each coverage."
 )
 _AREAS = ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable")
-_OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "in_words")
+_OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "conclusion")
 _OF_MANY = ("left", "right", "confidence", "label", "group", "difference", "p", "p_holm", "sentence")
 # Texts of an item, which are shown only on request.
 _TEXTS = ("prompt", "raw_response")
@@ -119,9 +119,9 @@ def _strip(system: SystemResult, *, with_tiles: bool) -> Strip:
     for outcome, count in counts.items():
         if count or outcome in ("answered", "abstained"):
             name = "without truth" if outcome == "unscored" else outcome
-            share = 100.0 * count / sum(counts.values())
-            parts.append(StripPart(outcome, name, count, f"{start:.3f}", f"{share:.3f}"))
-            start += share
+            proportion = 100.0 * count / sum(counts.values())
+            parts.append(StripPart(outcome, name, count, f"{start:.3f}", f"{proportion:.3f}"))
+            start += proportion
     tiles = [
         ("items judged (N)", f"{population.items:,}"),
         (f"{system.cluster_noun}s judged", (f"{population.included:,}", f"of {population.total:,}")),
@@ -136,10 +136,10 @@ def compared_panel(result: Result, sides: Sequence[Side]) -> Panel | None:
         return None
     own = [each for system in result.systems.values() for each in system.estimates.values()]
     typical = _sentences.typical_estimate(own) or result.first.coverage
-    intervals_of_values = interval_words(typical, result.cluster_noun)
+    intervals_of_values = describe_interval(typical, result.cluster_noun)
     compared = [each.estimate for each in result.differences if each.compared]
     typical = _sentences.typical_estimate(compared) or result.differences[0].estimate
-    intervals_of_differences = interval_words(typical, result.cluster_noun)
+    intervals_of_differences = describe_interval(typical, result.cluster_noun)
     two = len(result.systems) == 2
     where = "on both sides" if two else "in all systems"
     basis = f"Paired over what is judged {where}: {views.basis_line(result)}."
@@ -239,7 +239,7 @@ def _areas(side: Side, whose: str) -> list[Part]:
     keys = [key for key in keys if key in first.estimates]
     several = len(system) > 1
     areas = Table(
-        f"Areas; lower is better. {sentence(interval_words(first.augrc, system.cluster_noun))}",
+        f"Areas; lower is better. {sentence(describe_interval(first.augrc, system.cluster_noun))}",
         (Column("confidence"), *(Column(key, metric_name(key), digits=3, estimate=True) for key in keys)),
         tuple((name, *(variant.estimates[key] for key in keys)) for name, variant in system.items()),
     )
@@ -261,7 +261,7 @@ def _unranked(system: SystemResult, whose: str) -> list[Part]:
     if not table.rows:
         return []
     title = "Metrics that need no confidence"
-    intervals_of_values = sentence(interval_words(system.coverage, system.cluster_noun))
+    intervals_of_values = sentence(describe_interval(system.coverage, system.cluster_noun))
     rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
     table = replace(table, rows=rows, title=f"{title}. {intervals_of_values}")
     return [TableView(table, f"{title}{whose}")]
@@ -290,8 +290,8 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
             Explorer(
                 figures,
                 side.system.cluster_noun,
-                share=side.system.loss is not None and side.system.loss.name in SHARES,
-                sure=per_cent(side.system.settings.level),
+                proportion=side.system.loss is not None and side.system.loss.name in SHARES,
+                sure=format_percent(side.system.settings.level),
             ),
         ],
     )
@@ -409,9 +409,9 @@ def coverage_panel(result: CoverageResult) -> Panel:
     table = replace(coverage.metrics_table(result), title=title, notes=())
     parts: list[Part] = [*_sentences.coverage_verdict(result), TableView(table, title)]
     parts += [
-        _strata(f"Coverage by {name} at a claim of {claim.claim:g}", name, strata)
-        for claim in result.claims
-        for name, strata in coverage.groupings_of(result, claim)
+        _strata(f"Coverage by {name} at a claim of {nominal.nominal:g}", name, strata)
+        for nominal in result.by_nominal
+        for name, strata in coverage.groupings_of(result, nominal)
     ]
     parts += [figure(chart, f"Chart: {name}", wide=True) for name, chart in intervals.charts(result).items()]
     kind = result.kind.capitalize()
@@ -437,26 +437,26 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
     if system.loss is None:
         words = "Mistakes are told by a loss, and no metric here needs one; name one (--loss, loss=)."
         return Panel("mistakes", title, "Mistakes", [words])
-    judged, loss = system.basis.judged, system.loss.values
-    if judged.aggregation is not None:
+    evaluated, loss = system.basis.evaluated, system.loss.values
+    if evaluated.aggregation is not None:
         words = "This table was aggregated, so that single rows are not shown; --engine numpy loads it."
         return Panel("mistakes", title, "Mistakes", [words])
     first = dict(list(system.basis.drawn_confidences.items())[:1])
-    wrong = np.flatnonzero(judged.answered & (loss > 0))
+    wrong = np.flatnonzero(evaluated.answered & (loss > 0))
     # The surest first, and of equally sure ones those that cost most.
     keys = [-loss[wrong], *(-confidence[wrong] for confidence in first.values())]
     wrong = wrong[np.lexsort(keys)][:most]
-    texts = [key for key in judged.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
+    texts = [key for key in evaluated.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
     noun = system.cluster_noun
     rows = tuple(
         (
-            str(judged.cluster[row]),
-            str(judged.item[row]),
-            _plain(judged.truth[row]),
-            _plain(judged.prediction[row]),
+            str(evaluated.cluster[row]),
+            str(evaluated.item[row]),
+            _plain(evaluated.truth[row]),
+            _plain(evaluated.prediction[row]),
             *(f"{confidence[row]:.4g}" for confidence in first.values()),
             f"{loss[row]:.4g}",
-            *(str(judged.metadata[key][row]) for key in texts),
+            *(str(evaluated.metadata[key][row]) for key in texts),
         )
         for row in wrong
     )

@@ -73,7 +73,7 @@ class StripPart:
     name: str
     count: int
     start: str
-    share: str
+    proportion: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Explorer:
     charts: Sequence[Figure]
     noun: str
     # True if the loss is a proportion, so that risks are printed in percent.
-    share: bool
+    proportion: bool
     # The confidence level of a risk guarantee, in percent.
     sure: str
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from abstain.inference import Estimate, number_text
 from abstain.losses import SHARES
-from abstain.report.charts import interval_words, metric_name
+from abstain.report.charts import describe_interval, metric_name
 from abstain.report.views import conclusion_lines, is_usual, requested_metrics
 
 if TYPE_CHECKING:
@@ -142,10 +142,10 @@ def comparison_verdict(result: Result) -> list[str]:
 def coverage_verdict(result: CoverageResult) -> list[str]:
     """Return whether coverage holds, one sentence per claim."""
     return [
-        f"At a claim of {each.claim:g} the "
+        f"At a claim of {each.nominal:g} the "
         f"{'verdict is' if each.verdict.verdict == 'inconclusive' else f'{result.kind} are'} "
         f"{each.verdict.verdict}: coverage {each.verdict.estimate} ({each.verdict.reason})."
-        for each in result.claims
+        for each in result.by_nominal
     ]
 
 
@@ -231,11 +231,11 @@ def _inference_definitions(result: Result) -> dict[str, str]:
                 f"Whole {system.cluster_noun}s are drawn (seed {typical.seed}); resamples in which a metric is "
                 "undefined are dropped."
             )
-        terms["Intervals"] = f"Of single numbers, {interval_words(typical, system.cluster_noun)}. {how}"
+        terms["Intervals"] = f"Of single numbers, {describe_interval(typical, system.cluster_noun)}. {how}"
     compared = next((each for each in result.differences if each.compared), None)
     if compared is None:
         return terms
-    how = interval_words(compared.estimate, system.cluster_noun)
+    how = describe_interval(compared.estimate, system.cluster_noun)
     two = len(result.systems) == 2
     first, second = result.systems if two else ("the first", "The second system")
     terms["Difference"] = (
@@ -266,9 +266,9 @@ def coverage_definitions(result: CoverageResult) -> dict[str, str]:
         "the margin. Over-covered: the whole interval is above the claim plus the margin. Covered: the interval is at "
         "or above the claim minus the margin, but not over-covered. Otherwise inconclusive.",
     }
-    metrics = next(iter(result.claims[0].values()), None)
+    metrics = next(iter(result.by_nominal[0].values()), None)
     if metrics is not None and metrics.method != "none":
-        how = interval_words(metrics, "cluster")
+        how = describe_interval(metrics, "cluster")
         terms["Intervals of coverage metrics"] = f"{how} (seed {settings.seed})."
     return terms
 

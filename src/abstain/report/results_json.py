@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abstain.inference import Estimate
     from abstain.metrics.curves import RiskCoverageCurve
 
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Proportion = Annotated[float, Meta(ge=0.0, le=1.0)]
 Interval = Annotated[tuple[float, float], Meta(description="lower and upper end")]
 Record = TypeVar("Record", bound=Struct)
 
@@ -354,10 +354,10 @@ def _comparison(result: Result) -> ComparisonPart:
                 sentence=sentence,
                 **_verdict_fields(each),
             )
-            for each, sentence in zip(result.differences, result.words, strict=True)
+            for each, sentence in zip(result.differences, result.sentences, strict=True)
         ],
-        participants_left_only=matching.clusters_alone[left.name],
-        participants_right_only=matching.clusters_alone[right.name],
+        participants_left_only=matching.clusters_unmatched[left.name],
+        participants_right_only=matching.clusters_unmatched[right.name],
         participants_overlap_total=matching.clusters_shared,
         participants_overlap_included=matching.clusters,
         participants_failed_left=matching.clusters_failed[left.name],
@@ -379,16 +379,16 @@ class Interpretation(Struct):
 class AreaAtCoverage(Struct):
     """An area up to a coverage."""
 
-    requested: Share
-    used: Share
+    requested: Proportion
+    used: Proportion
     value: float | None
 
 
 class RiskAtCoverage(Struct):
     """The selective risk at the first working point that reaches a coverage."""
 
-    requested: Share
-    achieved: Share
+    requested: Proportion
+    achieved: Proportion
     value: float
 
 
@@ -423,7 +423,7 @@ class OwnIntervals(IntervalsRecord):
     """
 
     method: str
-    level: Share
+    level: Proportion
     methods: dict[str, str]
 
 
@@ -447,7 +447,7 @@ def _with_prefix(risks: Mapping[str, Estimate]) -> dict[str, Estimate]:
 class DropRate(Struct):
     """The share of resamples in which a metric was undefined."""
 
-    mae_at_coverage: dict[str, Share]
+    mae_at_coverage: dict[str, Proportion]
 
 
 class Bootstrap(Struct, kw_only=True, omit_defaults=True):
@@ -499,7 +499,7 @@ def _curve(curve: RiskCoverageCurve) -> Curve:
 class Ties(Struct):
     """How far the order of tied items alone could move the AURC."""
 
-    tied_share: Share
+    tied_proportion: Proportion
     aurc_best: float | None
     aurc_worst: float | None
 
@@ -547,7 +547,9 @@ def _variant(variant: ConfidenceResult, settings: Settings) -> VariantPart:
         bootstrap=_bootstrap(areas, risks, settings),
         curve=_curve(variant.curve),
         tie_sensitivity=Ties(
-            tied_share=variant.ties.tied_share, aurc_best=variant.ties.best, aurc_worst=variant.ties.worst
+            tied_proportion=variant.ties.tied_proportion,
+            aurc_best=variant.ties.best,
+            aurc_worst=variant.ties.worst,
         ),
         reasons={name: reason for name, reason in reasons.items() if reason},
         warnings=build_warnings(variant.warnings),
@@ -652,7 +654,7 @@ def _head(result: Result, created_at: datetime) -> dict[str, Any]:
     }
 
 
-class SingleArtifact(Head, kw_only=True):
+class SingleResults(Head, kw_only=True):
     """The artifact of one input."""
 
     confidence_variants: dict[str, VariantPart]
@@ -660,7 +662,7 @@ class SingleArtifact(Head, kw_only=True):
     metrics: MetricsPart | UnsetType = UNSET
 
 
-class PairedArtifact(Head, kw_only=True):
+class PairedResults(Head, kw_only=True):
     """The artifact of two inputs."""
 
     confidence_variants: dict[str, VariantPair]
@@ -668,7 +670,7 @@ class PairedArtifact(Head, kw_only=True):
     metrics: PairedMetricsPart | UnsetType = UNSET
 
 
-def artifact(result: Result, created_at: datetime) -> SingleArtifact | PairedArtifact:
+def results_json(result: Result, created_at: datetime) -> SingleResults | PairedResults:
     """Return the results JSON of one system or two."""
     if len(result.systems) > 2:
         raise ArgumentError(
@@ -678,14 +680,14 @@ def artifact(result: Result, created_at: datetime) -> SingleArtifact | PairedArt
     settings, head = result.settings, _head(result, created_at)
     if len(result.systems) == 1:
         system = result.only
-        return SingleArtifact(
+        return SingleResults(
             **head,
             confidence_variants={name: _variant(variant, settings) for name, variant in system.items()},
             comparison=NoComparison(),
             metrics=UNSET if system.metrics is None else _metric_table(system.metrics),
         )
     left, right = result.left, result.right
-    return PairedArtifact(
+    return PairedResults(
         **head,
         confidence_variants={
             name: VariantPair(_variant(left[name], settings), _variant(right[name], settings))
@@ -704,7 +706,7 @@ def metrics_schema() -> dict[str, Any]:
     'abstain metrics artifact'
     """
     choices, definitions = msgspec.json.schema_components(
-        (SingleArtifact, PairedArtifact), ref_template="#/$defs/{name}"
+        (SingleResults, PairedResults), ref_template="#/$defs/{name}"
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["CELLS", "DELTA", "Cell", "Counted", "Population", "keep_promises", "promises_page", "run"]
+__all__ = ["CELLS", "DELTA", "Cell", "Counted", "Population", "guarantees_page", "keep_guarantees", "run"]
 
 DELTA = 0.10
 RISK = {"frequent": 0.10, "rare": 0.02}
@@ -132,7 +132,7 @@ CELLS = tuple(
 )
 
 
-def keep_promises(
+def keep_guarantees(
     cells: Sequence[Cell], runs: int, path: Path, progress: Callable[[int], None] | None = None
 ) -> None:
     """Simulate cells that have fewer runs than asked for, and keep what was counted in a file."""
@@ -184,7 +184,7 @@ def _threshold(cell: Cell, items: Items) -> float | None:
     if search:
         options["search"] = search
     if method in JOINT:
-        options["promise"] = "joint"
+        options["risk_type"] = "joint"
     if method == "independence":
         items = Items.from_arrays(
             items.truth, items.prediction, confidence=items.signals["confidence"].values
@@ -225,7 +225,7 @@ def _sigmoid(value: Floats) -> Any:
 _INTRODUCTION = f"""\
 # Simulated promises
 
-Made from `simulations/promises.jsonl` by `make docs`; `make simulate` counts further. How often is a promise broken,
+Made from `simulations/guarantees.jsonl` by `make docs`; `make simulate` counts further. How often is a promise broken,
 and how much is answered, when thresholds are chosen through the same function that users call?
 
 **Populations.** Errors are frequent (a risk of {100 * RISK["frequent"]:g}% is asked for) or rare
@@ -233,7 +233,7 @@ and how much is answered, when thresholds are chosen through the same function t
 or strong; or each by itself, eight times as many as there would be clusters. Every promise is made
 {100 * (1 - DELTA):g}% sure, so that at most {100 * DELTA:g}% of them may be broken; for conformal risk control (`crc`)
 it is the mean risk that must keep to the risk asked for, and how many single data sets exceed it is shown beside. The
-exact populations are in `simulations/promises.py`.
+exact populations are in `simulations/guarantees.py`.
 
 **How to read it.** *Broken* is the share of data sets whose threshold has a higher risk in the population, with its
 Monte-Carlo error in brackets; **bold** where it exceeds what may be broken by more than twice that error. *Nothing* is
@@ -244,7 +244,7 @@ neither is offered by abstain.
 """
 
 
-def promises_page(path: Path) -> str:
+def guarantees_page(path: Path) -> str:
     """Return the page of what was counted so far."""
     lines = path.read_text().splitlines() if path.exists() else []
     records = [json.loads(line) for line in lines]
@@ -288,12 +288,12 @@ def _table(size: int, records: Sequence[dict[str, Any]]) -> list[str]:
         if record["method"] == "crc":
             broken = f"mean risk {record['risk'] / runs:.4f}; {broken} exceed it"
         cells = (many, record["errors"], record["effect"], record["method"], f"{runs:,}", broken)
-        shares = (
+        proportions = (
             f"{record['nothing'] / runs:.2f}",
             f"{record['coverage'] / runs:.3f}",
             f"{record['possible']:.3f}",
         )
-        lines.append(f"| {' | '.join((*cells, *shares))} |")
+        lines.append(f"| {' | '.join((*cells, *proportions))} |")
     return [*lines, ""]
 
 
@@ -303,8 +303,8 @@ def _place(record: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _broken(record: dict[str, Any]) -> str:
-    share = record["broken"] / record["runs"]
-    error = math.sqrt(max(share, 1.0 / record["runs"]) * (1.0 - share) / record["runs"])
-    told = f"{share:.3f} ({error:.3f})"
-    over = share > DELTA + 2.0 * error and record["method"] != "crc"
+    proportion = record["broken"] / record["runs"]
+    error = math.sqrt(max(proportion, 1.0 / record["runs"]) * (1.0 - proportion) / record["runs"])
+    told = f"{proportion:.3f} ({error:.3f})"
+    over = proportion > DELTA + 2.0 * error and record["method"] != "crc"
     return f"**{told}**" if over else told

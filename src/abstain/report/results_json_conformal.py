@@ -1,6 +1,6 @@
 """The results JSON of intervals or sets: every number, its interval and its verdict.
 
-As in `artifact`, a record's fields are the JSON keys, and the function that builds it follows it;
+As in `results_json`, a record's fields are the JSON keys, and the function that builds it follows it;
 `abstain schema conformal` publishes them. Schema version "1" called claims levels, and metrics figures.
 """
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from abstain.report.artifact import WarningPart, build_record, build_stamp, build_warnings
+from abstain.report.results_json import WarningPart, build_record, build_stamp, build_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
+    from abstain.evaluation.conformal import CoverageResult, NominalResult, Stratum
     from abstain.inference import CoverageVerdict, Estimate
 
 
@@ -77,19 +77,19 @@ class SlabPart(Struct):
     """The slab of worst coverage, judged on rows held out."""
 
     coverage: float | None
-    found_coverage: float
+    searched_coverage: float
     count: float
-    share: float
+    proportion: float
     direction: list[float]
     low: float
     high: float
     reason: str
 
 
-class ClaimPart(Struct):
+class NominalPart(Struct):
     """Everything about one claim of the predictions."""
 
-    claim: float
+    nominal: float
     verdict: VerdictPart
     metrics: dict[str, EstimatePart]
     strata: list[StratumPart]
@@ -98,12 +98,12 @@ class ClaimPart(Struct):
     worst_slab: SlabPart | None
 
 
-def _claim(result: ClaimResult) -> ClaimPart:
+def _nominal_result(result: NominalResult) -> NominalPart:
     slab = None
     if result.slab is not None:
         slab = build_record(SlabPart, result.slab, direction=result.slab.direction.tolist())
-    return ClaimPart(
-        claim=result.claim,
+    return NominalPart(
+        nominal=result.nominal,
         verdict=_verdict(result.verdict),
         metrics=_metrics(result),
         strata=[_stratum(part) for part in result.strata],
@@ -132,7 +132,7 @@ class SettingsPart(Struct):
     level: float
 
 
-class ConformalArtifact(Struct, kw_only=True):
+class ConformalResults(Struct, kw_only=True):
     """What `abstain intervals` and `abstain sets` write."""
 
     schema_version: str = "2"
@@ -144,22 +144,22 @@ class ConformalArtifact(Struct, kw_only=True):
     rows: int
     clusters: int
     settings: SettingsPart
-    claims: list[ClaimPart]
+    by_nominal: list[NominalPart]
     metrics: dict[str, EstimatePart]
     warnings: list[WarningPart]
 
 
-def conformal_artifact(result: CoverageResult, created_at: datetime) -> ConformalArtifact:
+def conformal_results_json(result: CoverageResult, created_at: datetime) -> ConformalResults:
     """Return the results JSON of intervals or sets."""
     source = result.provenance
-    return ConformalArtifact(
+    return ConformalResults(
         kind=result.kind,
         **build_stamp(created_at),
         input=InputPart(source.get("path"), source.get("sha256"), source.get("columns", {})),
         rows=result.rows,
         clusters=result.clusters,
         settings=build_record(SettingsPart, result.settings),
-        claims=[_claim(claim) for claim in result.claims],
+        by_nominal=[_nominal_result(nominal) for nominal in result.by_nominal],
         metrics=_metrics(result.metrics),
         warnings=build_warnings(result.warnings),
     )
@@ -175,5 +175,5 @@ def conformal_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "abstain conformal artifact",
         "description": "What `abstain intervals` and `abstain sets` write.",
-        **msgspec.json.schema(ConformalArtifact, ref_template="#/$defs/{name}"),
+        **msgspec.json.schema(ConformalResults, ref_template="#/$defs/{name}"),
     }
