@@ -2,8 +2,8 @@
 
 `may_abstain` and the other solvers allow the model to decline and record signals, `answer_scorer` scores the answers,
 and `abstain.runs.tasks` makes a task from a table. Inspect knows all of them by name (``abstain/ask``). `RunPlan` has
-the arguments of `abstain run`, `prepare` checks it without a call, and `execute` runs it. Providers, concurrency, retries,
-caching and logs are Inspect's.
+the arguments of `abstain run`, `prepare` checks it without a call, and `execute` runs it. Providers, concurrency,
+retries, caching and logs are Inspect's.
 """
 
 from __future__ import annotations
