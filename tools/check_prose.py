@@ -70,7 +70,7 @@ RULES = (
     _rule(
         "is no X",
         r"(?<!\bthere )\b(?:is|are|was|were) (?:no(?! longer| more| less| fewer| larger| smaller| better| worse| later"
-        r"| earlier| greater| higher| lower)|none)\b(?! of\b)",
+        r"| earlier| greater| higher| lower)|(?-i:none))\b(?! of\b)",
         "is not an X, there is no X",
     ),
     _rule("alone", r"\balone\b", "only"),
@@ -194,7 +194,8 @@ def _python_texts(path: Path, content: str) -> Iterator[Text]:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 yield Text(path, node.lineno, "test name", node.name.replace("_", " "))
     else:
-        yield from _message_texts(path, [node for node in nodes if id(node) not in docstrings])
+        parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        yield from _message_texts(path, [node for node in nodes if id(node) not in docstrings.keys() | parts])
     yield from _comment_texts(path, content)
 
 

@@ -143,17 +143,17 @@ def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
     text = _printed(result)
     assert result.by_nominal[0].verdict.verdict in text
     assert "[red]north[/red]" in text
-    assert "coverage by site at claim 0.9" in text
+    assert "coverage by site at nominal coverage 0.9" in text
     assert "worst slab" in text
-    assert "weighted_interval_score (all claims)" in text
+    assert "weighted_interval_score (all)" in text
     assert "inf" in _printed(_judged(infinite=True))
     assert "coverage by set size" in _printed(_judged_sets())
 
 
-def test_verdicts_stand_first_and_warnings_are_called_so() -> None:
+def test_the_verdict_comes_first_and_warnings_before_metrics() -> None:
     text = _printed(_judged(infinite=True))
-    assert text.index("Does coverage reach what is claimed?") < text.index("Metrics")
-    assert "warnings\n  ! 2.5% of the intervals that claim 0.9 are infinite, and so are their means" in text
+    assert text.index("Is the nominal coverage reached?") < text.index("Warnings") < text.index("Metrics")
+    assert "Warnings\n  ! 2.5% of the intervals" in text
     assert "mean_width: at least one interval is infinite." in text
     for word in ("figure", "take care", "caution"):
         assert word not in text
@@ -184,7 +184,7 @@ def test_many_groups_show_the_worst() -> None:
     result = evaluate_intervals(truth, bounds, nominal=0.9, groups={"id": np.arange(60)}, resamples=0)
     text = _printed(result)
     assert "coverage by id, lowest first" in text
-    assert "40 groups with higher coverage are in the artifact" in text
+    assert "40 groups with higher coverage are in the results JSON" in text
 
 
 @pytest.mark.slow

@@ -49,7 +49,10 @@ def test_a_gate_says_its_verdict_and_every_condition() -> None:
     assert "pass          accuracy is 0.800 [0.615, 0.909], not below 0.5\n" in text
     assert "inconclusive  accuracy is 0.800 [0.615, 0.909], which spans 0.75\n" in text
     assert "fail          accuracy is 0.800 [0.615, 0.909], above 0.6\n" in text
-    assert "Judged by 95% intervals over 30 clusters of the run; inconclusive if the\ninterval" in text
+    assert (
+        "Verdicts by 95% confidence intervals over 30 clusters of the run. Inconclusive:\nthe interval"
+        in text
+    )
     assert max(map(len, text.splitlines())) <= 80
     rows = json.loads(render([gate_table(result)], "json"))["tables"][0]["rows"]
     assert [(row["metric"], row["relation"], row["bound"], row["verdict"]) for row in rows] == [
@@ -74,19 +77,20 @@ def test_the_warnings_of_a_gate_are_said_and_stay_text() -> None:
     ]
 
 
-def test_a_checked_source_says_its_defaults_with_their_rule(tmp_path: Path) -> None:
+def test_a_checked_source_shows_problems_first_and_defaults_with_their_rule(tmp_path: Path) -> None:
     run = printed(check_summary(check(EXAMPLES / "run_a.json", mode="few_shot"), width=80))
-    assert "outcomes: 150 answered, 66 abstained, 24 failed, 0 unscored, coverage 0.694\n" in run
-    assert "llm, total_evidence, with loss abs_norm (the source declares a scale of 0 to 3)" in " ".join(
-        run.split()
-    )
-    assert "\nno problems found\n" in run
+    lines = " ".join(run.split())
+    assert "Outcomes: 150 answered, 66 abstained, 24 failed, 0 without a label (coverage 0.694) Clusters" in lines
+    assert "confidence llm, total_evidence, loss abs_norm (the source declares a scale of 0 to 3)" in lines
+    assert run.index("\nNo problems found.\n") < run.index("Outcomes")
+    assert "no  p_true: the signal p_true" in lines
     table = tmp_path / "answers.csv"
     table.write_text("truth,prediction,row\n" + "".join(f"{n % 2},1,{n}\n" for n in range(30)))
     found = check(table)
     text = " ".join(printed(check_summary(found, ["a note"], 80)).split())
     assert "a note" in text
-    assert "named: no confidence, with loss zero_one (whole-number labels, no scale declared)" in text
+    assert "Defaults: no confidence, loss zero_one (whole-number labels, no scale declared)" in text
+    assert "p_true" not in text  # a table is not expected to have the signals of a run file
     assert "no risk-coverage curve, AURC, AUGRC: no confidence in this source; name one" in text
     rows = json.loads(render([check_table(found)], "json"))["tables"][0]["rows"]
     assert {"about": "default", "name": "loss", "value": "zero_one", "remark": ""} in rows
@@ -105,12 +109,12 @@ def test_a_calibration_says_what_was_learned_and_how_it_does_elsewhere() -> None
     run = read(EXAMPLES / "run_b.json", mode="few_shot")
     stated = fit_verbalized(run)
     text = printed(calibration_summary(stated, 80))
-    assert f"temperature {stated.temperature:.3f}: what the model states is overconfident" in text
+    assert f"temperature {stated.temperature:.3f}: the stated confidence is overconfident" in text
     assert "NLL after" in text
     trained = train(run, method="logistic", features=["verbalized_confidence"], target="correctness")
     text = printed(calibration_summary(trained, 80))
     assert "logistic calibrator of correctness on verbalized_confidence, learned from" in text
-    assert "\nwarnings\n  ! " in text
+    assert "\nWarnings\n  ! " in text
     assert "take care" not in text
     held_out = trained.validation
     assert held_out is not None

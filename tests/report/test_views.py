@@ -1,4 +1,4 @@
-"""What a result says: verdicts with a known better side, tables that fit, warnings, and text that stays text."""
+"""Views of a result: verdicts with a known better side, tables that fit, warnings, and text that stays text."""
 
 from __future__ import annotations
 
@@ -42,34 +42,29 @@ def words_of(text: str, metric: str) -> str:
     return next(re.split(r"\s{2,}", line)[-1] for line in text.splitlines() if f"  {metric}  " in line)
 
 
-def population_of(*correct: int) -> str:
-    """The line about the population of clusters of three answers, one right answer each, two, ..."""
+def design_effect_of(*correct: int) -> str:
+    """Return the line about clusters of three answers, of which so many are right."""
     answers = [int(place < right) for right in correct for place in range(3)]
     cluster = [place // 3 for place in range(len(answers))]
     items = Items.from_arrays([1] * len(answers), answers, cluster=cluster)
-    return views.population_line(evaluate(items, metrics=["accuracy"]).only)
+    return views.design_effect_line(evaluate(items, metrics=["accuracy"]).only)
 
 
 def test_clusters_that_vary_less_than_independent_answers_do_not_add_answers() -> None:
     """By hand: half of 12 answers are right; e = 1/2, cluster sums of e are +-1/2, so (4/3 * 1) / (12/11 * 3)."""
-    text = population_of(1, 2, 1, 2)
-    assert text.endswith("12 answered, 0 abstained; design effect 0.41: clusters do not widen the intervals")
+    assert design_effect_of(1, 2, 1, 2) == "design effect 0.41: clusters do not widen the intervals"
     # Cluster sums of 3/2: (4/3 * 9) / (12/11 * 3) = 3.67, and 12 / 3.67 = 3.3.
-    assert population_of(0, 3, 0, 3).endswith(
-        "design effect 3.67: the answers say as much as 3 independent ones"
-    )
+    assert design_effect_of(0, 3, 0, 3) == "design effect 3.67: 12 answers are worth 3 independent ones"
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_the_better_side_is_said_in_words_and_in_the_table(mirrored: bool) -> None:
+def test_sentences_and_the_table_name_the_better_side(mirrored: bool) -> None:
     text = printed(pair(mirrored=mirrored))
     assert words_of(text, "augrc") == words_of(text, "aurc") == "B is better"
     # Both answer everything, and answering more is neither better nor worse.
     assert words_of(text, "cmax") == "no winner"
     # The conclusion comes first.
-    assert next(line for line in text.splitlines() if line.startswith("  - ")).startswith(
-        "  - AUGRC at coverage 1.00: B is better than A by 0.2"
-    )
+    assert text.split("\n\n")[1].startswith("AUGRC at coverage 1.00: B is better than A by 0.2")
     assert "A is better" not in text
     heading = next(line for line in text.splitlines() if line.startswith("confidence  metric"))
     assert re.split(r"\s{2,}", heading)[2:5] == (["B", "A", "A - B"] if mirrored else ["A", "B", "B - A"])
@@ -104,17 +99,26 @@ def test_who_answers_more_is_higher_and_not_better(mirrored: bool) -> None:
 def test_one_system() -> None:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
     text = printed(evaluate(items, resamples=100))
-    assert "run_a.json (few_shot)\n" in text
+    assert "run_a.json (few_shot): 216 items of 27 participants (not counted: 24 failed)\n" in text
     assert (
-        "population: 27 of 30 participants judged; 216 items: 150 answered, 66 abstained "
-        "(and 24 failed, 0 unscored, not counted)"
-    ) in " ".join(text.split())
-    assert "loss abs_norm = abs(pred - gt) / 3 (the source declares a scale of 0 to 3)\n" in text
-    assert re.search(r"^Cmax: 0.694 \[0\.\d{3}, 0\.\d{3}\]$", text, re.M)
-    assert "answers: 47 of 150 wrong (31.3%); accuracy over all items 0.477\n" in text
+        "Risk is the mean of loss abs_norm = abs(pred - gt) / 3 (the source declares a scale of 0 to 3).\n"
+        in text
+    )
+    interval = r"\[0\.\d{3}, 0\.\d{3}\]"
+    assert re.search(rf"^coverage +0\.694 {interval}  150 of 216 items answered, 66 abstained$", text, re.M)
+    assert re.search(rf"^error rate +0\.313 {interval}  47 of 150 answers wrong$", text, re.M)
+    assert re.search(rf"^accuracy +0\.477 {interval}  103 of 216 items answered correctly$", text, re.M)
+    # Warnings come before the numbers that they concern, and the footnote comes last.
+    parts = ["accuracy ", "Warnings", "Risk is", "AUGRC", "risk at coverage", "95% confidence intervals"]
+    assert sorted(parts, key=text.index) == parts
     assert re.search(r"^llm = total_evidence +0\.085 \[0\.\d{3}, 0\.\d{3}\]  0\.031 \[", text, re.M)
-    assert re.search(r"^0\.90 +not reached$", text, re.M)
-    assert "95% intervals: jackknife over 27 clusters, t distribution; convention trapezoid" in text
+    # Four operating points are within the grid; each appears once, with the largest coverage that it serves.
+    assert re.findall(r"^(0\.\d\d)  ", text, re.M) == ["0.10", "0.30", "0.50", "0.60"]
+    assert "not reached" not in text
+    assert (
+        "95% confidence intervals: jackknife over 27 participants, t distribution; areas by the convention"
+        in text
+    )
     assert "  ! 3 of 30 participants are left out of every number: failed or without truth\n" in text
     assert "  ! llm, total_evidence: 100% of the answered items share their confidence" in text
     assert "take care" not in text
@@ -135,11 +139,11 @@ def test_the_rule_of_the_loss_is_said_with_every_table() -> None:
     assert views.loss_line(given.loss) == "loss custom = given for each item"
 
 
-def test_without_a_confidence_there_is_what_needs_none_and_the_way_to_name_one() -> None:
+def test_without_a_confidence_there_are_the_metrics_that_need_none() -> None:
     items = Items.from_arrays([0, 1] * 20, [0, 0] * 20, item=list(range(40)))
     result = evaluate(items, resamples=20)
     text = printed(result)
-    assert "answer rate: 1.000 [1.000, 1.000]" in text
+    assert re.search(r"^coverage +1\.000 \[1\.000, 1\.000\]  40 of 40 items answered", text, re.M)
     assert re.search(r"^accuracy +0\.500 \[0\.\d+, 0\.\d+\] +higher$", text, re.M)
     assert re.search(r"^hallucination_rate +1\.000 \[", text, re.M)
     assert "no confidence in this source; name one (--confidence, confidence=) or record one" in text
@@ -158,38 +162,38 @@ def test_metrics_by_name_and_by_group() -> None:
         metadata={"site": ["a"] * 20 + ["b"] * 17 + ["c"] * 3},
     )
     text = printed(evaluate(items, metrics=["accuracy", "abstention_rate"], by="site", resamples=20))
-    assert "outcomes: 20 right, 20 wrong, 0 abstained, 0 failed" in text
+    assert "20 of 40 answers wrong" in text
     assert re.search(r"^accuracy +0\.500 \[0\.\d+, 0\.\d+\]  higher$", text, re.M)
     assert re.search(r"^abstention_rate +0\.000 \[.*\]  depends$", text, re.M)
-    # The metric stands before its first group alone.
+    # The metric appears only before its first group.
     assert re.search(r"^accuracy +site=a +20 +20 ", text, re.M)
     assert re.search(r"^ +site=b +17 +17 ", text, re.M)
     assert re.search(r"site=c +3 +3 .* too small to judge: 3 of the 10", " ".join(text.split()))
 
 
-def test_many_systems_say_that_an_interval_is_for_one_comparison_by_itself() -> None:
+def test_many_systems_state_that_an_interval_holds_for_one_pair() -> None:
     careless, careful = careless_and_careful()
     three = {"A": careless, "B": careful, "C": careful}
     alone = printed(compare(three, metrics=["accuracy"], resamples=20))
-    assert "3 systems, 40 items of 40 clusters, matched by item" in alone
-    assert "  - Accuracy: no system is shown to be better than every other one\n" in alone
+    assert "3 systems, 40 items, matched by item" in alone
+    assert "\n\nAccuracy: no system is shown to be better than every other one.\n" in alone
     assert "  - Accuracy: B is better than A by 0.500 [" in alone
     assert "  - Accuracy: inconclusive, C - B = 0.000 [-0.088, 0.088]; they do not differ here" in alone
-    assert "each is for one comparison by itself" in " ".join(alone.split())
-    assert "corrected by Holm's method" in " ".join(alone.split())
+    assert "each holds for one pair of systems" in " ".join(alone.split())
+    assert "corrected for all pairs by Holm's method" in " ".join(alone.split())
     assert re.search(r"^A +confidence +40 +40 .* 0\.500 \[.*\]  3$", alone, re.M)
     assert re.search(r"^B +confidence +40 +40 .*  1-2$", alone, re.M)
     assert re.search(r"^accuracy +A +B .*  B is better$", alone, re.M)
     together = printed(compare(three, metrics=["accuracy"], resamples=20, simultaneous=True))
     assert "they hold for all pairs of systems together" in " ".join(together.split())
-    assert "by itself" not in together
+    assert "one pair" not in together
 
 
-def test_two_systems_say_nothing_of_many_comparisons() -> None:
+def test_two_systems_do_not_mention_many_comparisons() -> None:
     text = " ".join(printed(pair()).split())
-    assert "by itself" not in text
+    assert "one pair" not in text
     assert "Holm" not in text
-    assert "95% intervals of differences: jackknife over 40 clusters, t distribution" in text
+    assert "Intervals of differences: jackknife over 40 rows, t distribution" in text
 
 
 def test_what_is_not_compared_says_why() -> None:
@@ -248,9 +252,7 @@ def test_a_risk_that_was_measured_elsewhere_says_where() -> None:
     # Three levels: 3 items answered first, then 5, then 2; beyond 0.3 the next threshold answers 0.8.
     items = Items.from_arrays([1] * 10, [1] * 9 + [0], confidence=[3] * 3 + [2] * 5 + [1] * 2)
     text = printed(evaluate(items, coverage_grid=(0.3, 0.5, 0.8, 0.9), resamples=0))
-    assert (
-        "confidence: measured at the next threshold there is, beyond: 0.50 at 0.80, 0.90 at 1.00.\n" in text
-    )
+    assert "confidence: measured at the next operating point: 0.50 at 0.80, 0.90 at 1.00.\n" in text
 
 
 def test_the_answers_that_are_wrong_are_counted() -> None:
@@ -259,9 +261,10 @@ def test_the_answers_that_are_wrong_are_counted() -> None:
     )
     result = evaluate(weighed, resamples=0)
     assert (result.population.right, result.population.wrong) == (3, 5)
-    assert "answers: 5 of 8 wrong (62.5%); accuracy over all items 0.300\n" in printed(result)
+    assert re.search(r"^error rate +0\.625 \[.*\]  5 of 8 answers wrong$", printed(result), re.M)
+    assert re.search(r"^accuracy +0\.300 \[.*\]  3 of 10 items answered correctly$", printed(result), re.M)
     never = evaluate(Items.from_arrays([1.5, 2.5], [1.0, 2.0], confidence=[1, 2]), loss="abs", resamples=0)
-    assert "answers:" not in printed(never)
+    assert "error rate" not in printed(never)
 
 
 def test_every_estimate_is_in_the_table_of_one_system() -> None:
@@ -295,9 +298,7 @@ def test_hostile_names_stay_text() -> None:
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
     page = result_html(pair(mirrored=mirrored))
-    assert page.startswith(
-        "<div><p>2 systems, 40 items of 40 clusters, matched by item</p><p>loss zero_one = 1 if pred"
-    )
+    assert page.startswith("<div><p>2 systems, 40 items, matched by item</p><p>loss zero_one = 1 if pred")
     assert "<ul><li>AUGRC at coverage 1.00: B is better than A by 0.2" in page
     assert "<td>B is better</td>" in page
     assert "<td>A is better</td>" not in page
@@ -331,7 +332,7 @@ def test_two_systems_without_a_confidence_are_compared_by_what_needs_none() -> N
     shy = Items.from_arrays(truth, answers, abstained=[1, 0] * 20, item=item)
     bold = Items.from_arrays(truth, answers, item=item)
     text = printed(compare({"shy": shy, "bold": bold}, resamples=20))
-    assert "  - SimpleQA F: bold is better than shy by 0.308 [" in text
+    assert "\n\nSimpleQA F: bold is better than shy by 0.308 [" in text
     assert "  - Accuracy: bold is better than shy by 0.475 [" in text
     assert "  - Selective accuracy at coverage 0.50: inconclusive, bold - shy = -0.025 [" in text
     assert "  - Answer rate: bold is higher than shy by 0.500 [" in text
@@ -363,11 +364,11 @@ def test_a_table_of_several_says_which_is_taken_from_which() -> None:
     assert {"first", "second", "second - first"} <= set(headings)
 
 
-def test_where_nothing_can_be_judged_the_summary_says_so_once() -> None:
+def test_without_an_evaluated_item_the_summary_gives_the_reason_once() -> None:
     failed = Items.from_arrays([1, 0], [None, None], failed=[True, True], confidence=[0.5, 0.6])
     text = printed(evaluate(failed, resamples=20))
-    assert "population: 0 of 2 clusters judged; 0 items: 0 answered, 0 abstained (and 2 failed" in text
-    assert "\nwarnings\n  ! there is no item to judge: of 2 items 2 failed and 0 have no truth\n" in text
+    assert text.startswith("0 items, treated as independent (not counted: 2 failed)\n")
+    assert "\nWarnings\n  ! there is no item to judge: of 2 items 2 failed and 0 have no truth\n" in text
     assert "not reached" not in text
     assert "0 resamples" not in text
-    assert "no intervals were asked for" in printed(pair(interval="none"))
+    assert "No confidence intervals were requested" in printed(pair(interval="none"))

@@ -417,6 +417,10 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
     return _Systems(opened, {name: items.evaluated for name, items in opened.items()}, None)
 
 
+# The metrics that describe every system, whatever was requested.
+_DESCRIBED = ("answer_rate", "accuracy", "selective_accuracy")
+
+
 class _Metrics(NamedTuple):
     """The metrics of the metric table, and the selective metrics.
 
@@ -434,8 +438,9 @@ class _Metrics(NamedTuple):
 
     @property
     def evaluated(self) -> tuple[MetricSpecification, ...]:
-        """Every metric: the compared ones and the coverage, which every system has."""
-        return tuple({metric.key: metric for metric in (*self.compared, METRICS["answer_rate"])}.values())
+        """Every metric: the compared ones, and coverage and accuracy, which every system has."""
+        described = (METRICS[name] for name in _DESCRIBED)
+        return tuple({metric.key: metric for metric in (*self.compared, *described)}.values())
 
     @property
     def by_group(self) -> tuple[MetricSpecification, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
@@ -236,8 +236,21 @@ class SystemResult(Mapping[str, ConfidenceResult]):
 
     @property
     def coverage(self) -> Estimate:
-        """The share of items that it answered."""
+        """The proportion of items that it answered."""
         return self.estimates[Key(ALL, "answer_rate")]
+
+    @property
+    def accuracy(self) -> Estimate:
+        """The proportion of all items that it answered correctly."""
+        return self.estimates[Key(ALL, "accuracy")]
+
+    @property
+    def error_rate(self) -> Estimate:
+        """The proportion of its answers that are wrong: 1 - selective accuracy."""
+        selective = self.estimates[Key(ALL, "selective_accuracy")]
+        return replace(
+            selective, value=1.0 - selective.value, low=1.0 - selective.high, high=1.0 - selective.low
+        )
 
     def estimate(self, metric: str, *, confidence: str | None = None, group: str = ALL) -> Estimate:
         """Return one estimate; the confidence may be left out where the metric was asked for with one alone."""

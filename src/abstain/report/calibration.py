@@ -1,6 +1,6 @@
 """What a calibration learned, from how much, and how well it does on clusters not seen: a summary and a table.
 
-The metrics are read off the artifact, not computed.
+The metrics are read from the calibration file, not computed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LABELS = {
 
 
 def calibration_summary(calibration: Calibration, width: int = WIDTH) -> Group:
-    """Return the summary of an artifact."""
+    """Return the summary of a calibration file."""
     source, validation = calibration.source, calibration.validation
     title, base_rate = "temperature of the stated confidence", ""
     if isinstance(calibration, TrainedCalibration):
@@ -47,17 +47,18 @@ def calibration_summary(calibration: Calibration, width: int = WIDTH) -> Group:
     ]
     if isinstance(calibration, VerbalizedCalibration):
         verdict = "overconfident" if calibration.temperature > 1.0 else "not overconfident"
-        parts.append(line(f"temperature {calibration.temperature:.3f}: what the model states is {verdict}"))
+        parts.append(line(f"temperature {calibration.temperature:.3f}: the stated confidence is {verdict}"))
     if validation is not None:
         table = calibration_table(calibration)
         rows = tuple(
             (_LABELS.get(str(name), name), *("undefined" if value is None else value for value in values))
             for name, *values in table.rows
         )
-        advice = f"{validation.method}; report this column, the other flatters the calibrator"
-        how = line(f"[held out: {validation.reason or advice}]", dim=True)
+        advice = f"{validation.method}; report this column, because in-sample values are too good"
+        how = line(f"Held out: {validation.reason or advice}.", dim=True)
         parts += [line(), format_table(Table("", table.columns, rows), width), how]
-    return Group(*parts, *format_warnings((notice.message for notice in calibration.warnings), width))
+    warnings = format_warnings((notice.message for notice in calibration.warnings), width)
+    return Group(*parts[:2], *warnings, *parts[2:])
 
 
 def calibration_table(calibration: Calibration) -> Table:

@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from abstain.report.console import WIDTH, format_item, format_table, heading, line
+from abstain.report.console import (
+    WIDTH,
+    format_item,
+    format_lines,
+    format_table,
+    format_warnings,
+    heading,
+    line,
+)
 from abstain.report.tables import Column, Table
+from abstain.report.views import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,59 +28,72 @@ _LISTED = 12
 
 
 def check_summary(source: SourceCheck, notes: Sequence[str] = (), width: int = WIDTH) -> Group:
-    """Return the summary of a source and of the confidences and metrics that it supports."""
-    counts, clusters = source.counts, source.clusters
-    parts = [heading(f"{source.source}: {source.format}")]
-    if source.columns:
-        columns = ", ".join(
-            f"{role} = {name}{' (guessed)' if role in source.guessed else ''}"
-            for role, name in source.columns.items()
-        )
-        parts.append(line(f"columns: {columns}"))
-    if len(source.systems) > 1:
-        systems = ", ".join(
-            f"{name} ({items.counts.total:,} items)" for name, items in source.systems.items()
-        )
-        parts.append(line(f"systems: {systems}"))
-    coverage = f", coverage {counts.coverage:.3f}" if counts.n else ""
+    """Return the summary of a source: its problems first, then its contents, its confidences and its metrics."""
+    counts = source.counts
+    parts = format_lines(f"{source.source}: {source.format}", width, style="bold")
+    problems = [format_item("!", problem, width, "red") for problem in source.problems]
     parts += [
-        line(
-            f"outcomes: {counts.answered:,} answered, {counts.abstained:,} abstained, {counts.failed:,} failed, "
-            f"{counts.unscored:,} unscored{coverage}"
-        ),
-        line(f"clusters: {clusters.count:,} {clusters.noun}s, {_sizes(clusters)}"),
-    ]
-    if source.metadata:
-        further = f" and {len(source.metadata) - _LISTED} more" if len(source.metadata) > _LISTED else ""
-        parts.append(line(f"metadata: {', '.join(source.metadata[:_LISTED])}{further}"))
-    parts += [line(note) for note in notes]
-    parts += [line(), *([format_table(_signals(source), width)] if source.signals else [])]
-    served = ", ".join(source.servable) or "none"
-    parts += [
-        heading("confidence variants"),
-        format_item("-", f"this source can serve: {served}, and every signal above by its own name", width),
-        format_item("-", f"when none is named: {_defaults(source.defaults)}", width),
-        *(format_item("-", reason, width) for reason in _reasons(source.confidences)),
         line(),
-        heading("metrics"),
+        *([heading("Problems"), *problems] if problems else [line("No problems found.")]),
+        line(),
     ]
+    parts += format_warnings(notes, width)
+    coverage = f" (coverage {counts.coverage:.3f})" if counts.n else ""
+    facts = [
+        _columns_line(source),
+        _systems_line(source),
+        f"Outcomes: {counts.answered:,} answered, {counts.abstained:,} abstained, {counts.failed:,} failed, "
+        f"{counts.unscored:,} without a label{coverage}",
+        f"Clusters: {source.clusters.count:,} {source.clusters.noun}s, {_sizes(source.clusters)}",
+        _metadata_line(source),
+        f"Defaults: {_defaults(source.defaults)}",
+    ]
+    parts += [*(text for fact in filter(None, facts) for text in format_lines(fact, width)), line()]
+    if source.signals:
+        parts.append(format_table(_signals(source), width))
+    # A source that serves no variant, such as a table, is not expected to have the signals of all others.
+    if source.servable:
+        served = f"{', '.join(source.servable)}, and every signal by its name"
+        parts += [heading("Confidences"), format_item("yes", served, width)]
+        parts += [*(format_item("no ", reason, width) for reason in _reasons(source.confidences)), line()]
+    parts.append(heading("Metrics"))
     for name, state in source.metrics.items():
-        words = f"{name}: {state.reason}" if state.reason else name
-        parts.append(format_item("yes" if state.possible else "no ", words, width))
-    parts += [line(), heading("problems") if source.problems else line("no problems found")]
-    parts += [format_item("!", problem, width, "red") for problem in source.problems]
+        text = f"{name}: {state.reason}" if state.reason else name
+        parts.append(format_item("yes" if state.possible else "no ", text, width))
     return Group(*parts)
 
 
+def _columns_line(source: SourceCheck) -> str:
+    columns = (
+        f"{role} = {name}{' (guessed)' if role in source.guessed else ''}"
+        for role, name in source.columns.items()
+    )
+    return f"Columns: {', '.join(columns)}" if source.columns else ""
+
+
+def _systems_line(source: SourceCheck) -> str:
+    systems = (f"{name} ({items.counts.total:,} items)" for name, items in source.systems.items())
+    return f"Systems: {', '.join(systems)}" if len(source.systems) > 1 else ""
+
+
+def _metadata_line(source: SourceCheck) -> str:
+    further = f" and {len(source.metadata) - _LISTED} more" if len(source.metadata) > _LISTED else ""
+    return f"Metadata: {', '.join(source.metadata[:_LISTED])}{further}" if source.metadata else ""
+
+
 def _defaults(defaults: Mapping[str, str]) -> str:
-    """Return the default confidence and loss, and why this loss, or why there is none."""
-    confidence = "no confidence" if defaults["confidence"] == "none" else defaults["confidence"]
+    """Return the default confidence and loss, and the reason for this loss or for none."""
+    confidence = (
+        "no confidence" if defaults["confidence"] == "none" else f"confidence {defaults['confidence']}"
+    )
     rule = defaults["loss_rule"].removeprefix(f"loss {defaults['loss']}: ")
     loss = "no loss" if defaults["loss"] == "none" else f"loss {defaults['loss']}"
-    return f"{confidence}, with {loss} ({rule})"
+    return f"{confidence}, {loss} ({rule})"
 
 
 def _sizes(clusters: ClusterSizes) -> str:
+    if clusters.smallest == clusters.largest:
+        return f"{format_count(clusters.smallest, 'item')} each"
     return f"{clusters.smallest} to {clusters.largest} items each, median {clusters.median:g}"
 
 
@@ -92,17 +114,17 @@ def _signals(source: SourceCheck) -> Table:
 
 
 def _reasons(confidences: Mapping[str, Availability]) -> list[str]:
-    """One sentence for each reason, with the variants that share it."""
-    grouped: dict[str, list[str]] = {}
+    """Return the variants that are not possible, with one sentence for each reason."""
+    variants: dict[str, list[str]] = {}
     for name, state in confidences.items():
         if not state.possible:
             reason = state.reason.partition(" needs ")[2].partition(";")[0].partition(" (first")[0]
-            grouped.setdefault(reason or "the values are not finite", []).append(name)
-    return [f"not {', '.join(names)}: {reason}" for reason, names in grouped.items()]
+            variants.setdefault(reason or "the values are not finite", []).append(name)
+    return [f"{', '.join(names)}: {reason}" for reason, names in variants.items()]
 
 
 def check_table(source: SourceCheck) -> Table:
-    """Return the contents of a source and what it supports, one row each."""
+    """Return the contents of a source, and the confidences and metrics that it supports, one row each."""
     counts, clusters = source.counts, source.clusters
     rows: list[tuple[Cell, ...]] = [
         ("column", role, name, "guessed" if role in source.guessed else "")

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
     from abstain.report.tables import Table
 
-# Without a terminal there is no width to keep to; this one keeps nearly every table on one line per row.
+# The width without a terminal: nearly every table has one line per row.
 WIDTH = 120
 
 
 class Terminal(Console):
-    """A console that shows text as text, whoever wrote it."""
+    """A console that prints text from files as plain text."""
 
     def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
-        """Yield what is printed: text made plain, and the console's own styles and movements as they are."""
+        """Yield segments with printable text only; the console's own styles and cursor movements stay."""
         for part in super().render(*arguments, **options):
             yield part if part.control else Segment(printable(part.text), part.style)
 
 
 def console_for(*, stderr: bool = False) -> Console:
-    """Return a console: the terminal's width where there is a terminal, wide enough for every table elsewhere."""
+    """Return a console as wide as the terminal; without one, wide enough for every table."""
     console = Terminal(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
     if not console.is_terminal:
         console.width = WIDTH
@@ -51,26 +51,31 @@ def line(text: str = "", *, dim: bool = False) -> Text:
     return Text(plain_text(text), style="dim" if dim else "")
 
 
+def format_lines(text: str, width: int, *, style: str = "", dim: bool = False) -> list[Text]:
+    """Return a text as lines that are wrapped at a width."""
+    return [Text(part, style="dim" if dim else style) for part in wrapped(plain_text(text), width)]
+
+
 def format_table(table: Table, width: int) -> Text:
-    """Return a table within a width, with a blank line below it; no line of it is broken."""
+    """Return a table within a width, with a blank line below it."""
     return Text(table_text(table, width), no_wrap=True, overflow="ignore")
 
 
 def format_item(mark: str, text: str, width: int, style: str = "") -> Text:
-    """Return a mark and a text that wraps beside it, not below it."""
+    """Return a mark and a text that is wrapped next to it."""
     indent = 3 + display_width(mark)
     lines = wrapped(plain_text(text), max(width - indent, 20))
     return Text(f"  {mark} " + f"\n{' ' * indent}".join(lines), style=style)
 
 
 def format_warnings(messages: Iterable[str], width: int) -> list[Text]:
-    """Return warnings below their heading; nothing where there are none."""
+    """Return warnings below their heading, with a blank line after them; nothing if there are none."""
     lines = [format_item("!", message, width, "yellow") for message in messages]
-    return [Text(), heading("warnings"), *lines] if lines else []
+    return [heading("Warnings"), *lines, Text()] if lines else []
 
 
 def format_meanings(title: str, meanings: Mapping[str, str], width: int) -> list[Text]:
-    """Return words and what they mean, below a heading."""
+    """Return terms and their meanings, below a heading."""
     longest = max(len(name) for name in meanings)
     lines = [format_item(f"{name:<{longest + 1}}", text, width) for name, text in meanings.items()]
     return [Text(), heading(title), *lines]

@@ -22,7 +22,7 @@ _COLUMNS = (
     Column("bound", digits=3, detail=True),
     Column("coverage", digits=3, detail=True),
     Column("measured", estimate=True),
-    Column("conclusion", "in words"),
+    Column("conclusion"),
 )
 
 
@@ -46,11 +46,11 @@ def gate_table(result: GateResult) -> Table:
     counts = {"of the run": result.clusters, "that run and baseline share": result.compared}
     over = [f"{format_count(count, result.cluster_noun)} {whose}" for whose, count in counts.items() if count]
     notes = [
-        f"Judged by {100 * result.level:g}% intervals over {', changes over '.join(over)}; inconclusive if the "
-        "interval spans the bound."
+        f"Verdicts by {100 * result.level:g}% confidence intervals over {', changes over '.join(over)}. Inconclusive: "
+        "the interval contains the bound."
     ]
     if result.loss is not None:
-        notes.append(f"Judged with {loss_line(result.loss)}.")
+        notes.append(f"Risk is the mean of {loss_line(result.loss)}.")
     if result.confidence:
         notes.append(f"Answers are ranked by {result.confidence}.")
     notes += [str(warning) for warning in result.warnings]
@@ -58,7 +58,7 @@ def gate_table(result: GateResult) -> Table:
 
 
 def gate_text(result: GateResult, width: int | None = None) -> str:
-    """Return the verdict for the terminal, and what each condition came to."""
+    """Return the verdict of the gate and of each condition, for the terminal."""
     columns = (Column("verdict"), Column("conclusion"))
     rows = tuple((check.verdict, check.sentence) for check in result.checks)
     return table_text(Table(f"gate: {result.verdict}", columns, rows, gate_table(result).notes), width)
@@ -70,22 +70,22 @@ def gate_markdown(result: GateResult) -> str:
 
 
 def gate_annotations(result: GateResult) -> str:
-    """Return what GitHub shows beside a change: an error per condition that fails, a warning per inconclusive one."""
+    """Return GitHub annotations: an error for each failed condition, a warning for each inconclusive one."""
     lines = []
     for check in result.checks:
         counted = result.counted(check)
         if counted != "pass":
             kind = "error" if counted == "fail" else "warning"
-            # A line of its own, in which GitHub gives these letters a meaning.
-            words = plain_text(check.sentence).replace("%", "%25").replace("\r", " ").replace("\n", " ")
-            lines.append(f"::{kind} title=abstain gate, {check.verdict}::{words}\n")
+            # An annotation is one line, in which GitHub interprets these characters.
+            sentence = plain_text(check.sentence).replace("%", "%25").replace("\r", " ").replace("\n", " ")
+            lines.append(f"::{kind} title=abstain gate, {check.verdict}::{sentence}\n")
     return "".join(lines)
 
 
 def gate_junit(result: GateResult) -> str:
     """Return JUnit XML: one test case per condition; an inconclusive one is an error unless it counts as pass or fail.
 
-    XML knows no control characters, not even escaped, so the text is made plain; the library escapes the rest.
+    XML has no control characters, not even escaped, so that they are replaced; the library escapes the rest.
     """
     counted = [result.counted(check) for check in result.checks]
     counts = {
@@ -101,11 +101,11 @@ def gate_junit(result: GateResult) -> str:
             "testcase",
             {"classname": "abstain.gate", "name": plain_text(f"fails if {check.condition}")},
         )
-        words = plain_text(check.sentence)
+        sentence = plain_text(check.sentence)
         if verdict == "pass":
-            ET.SubElement(case, "system-out").text = f"{check.verdict}: {words}"
+            ET.SubElement(case, "system-out").text = f"{check.verdict}: {sentence}"
         else:
             tag = "failure" if verdict == "fail" else "error"
-            ET.SubElement(case, tag, {"message": words, "type": check.verdict}).text = words
+            ET.SubElement(case, tag, {"message": sentence, "type": check.verdict}).text = sentence
     ET.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"

@@ -1,4 +1,4 @@
-"""The table of what there is to ask for: every metric of the registry."""
+"""The table of all metrics in the registry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def metrics_table(metrics: Iterable[MetricSpecification]) -> Table:
-    """Return every metric: its name, which direction is better, how systems are compared by it, and what it is."""
+    """Return every metric: its name, which direction is better, how it compares systems, and a summary."""
     columns = (
         Column("metric", whole=True),
         Column("better"),

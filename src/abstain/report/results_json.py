@@ -215,7 +215,7 @@ def _percentile_interval(estimate: Estimate) -> tuple[float, float] | None:
 
 
 class Delta(_Verdict):
-    """A difference, right - left, with its percentile interval beside the one that the verdict rests on."""
+    """A difference, right - left, with its percentile interval in addition to the one that decides the verdict."""
 
     delta: float | None
     ci95: Interval | None
@@ -227,7 +227,7 @@ def _delta(difference: Difference) -> Delta:
 
 
 class MetricDelta(_Verdict):
-    """The difference of a metric that was asked for by name: what a `MetricPart` holds, and the verdict."""
+    """The difference of a metric that was requested by name: the fields of a `MetricPart`, and the verdict."""
 
     value: float | None
     ci95: Interval | None
@@ -369,7 +369,7 @@ def _comparison(result: Result) -> ComparisonPart:
 
 
 class Interpretation(Struct):
-    """Room for improvement, in percent."""
+    """Possible improvement, in percent."""
 
     aurc_gap_pct: float | None
     augrc_gap_pct: float | None
@@ -385,7 +385,7 @@ class AreaAtCoverage(Struct):
 
 
 class RiskAtCoverage(Struct):
-    """The selective risk at the first working point that reaches a coverage."""
+    """The selective risk at the first operating point that reaches a coverage."""
 
     requested: Proportion
     achieved: Proportion
@@ -445,7 +445,7 @@ def _with_prefix(risks: Mapping[str, Estimate]) -> dict[str, Estimate]:
 
 
 class DropRate(Struct):
-    """The share of resamples in which a metric was undefined."""
+    """The proportion of resamples in which a metric was undefined."""
 
     mae_at_coverage: dict[str, Proportion]
 
@@ -478,7 +478,7 @@ def _bootstrap(areas: Mapping[str, Estimate], risks: Mapping[str, Estimate], set
 
 
 class Curve(Struct):
-    """The working points, most confident first; of very many an even choice, which `points` tells from all."""
+    """The operating points, most confident first; an even choice of them if there are more than `points` states."""
 
     points: int
     coverage: list[float]
@@ -497,7 +497,7 @@ def _curve(curve: RiskCoverageCurve) -> Curve:
 
 
 class Ties(Struct):
-    """How far the order of tied items alone could move the AURC."""
+    """The range of the AURC over all orders of tied items."""
 
     tied_proportion: Proportion
     aurc_best: float | None
@@ -567,7 +567,7 @@ class VariantPair(Struct):
 
 
 class Input(Struct):
-    """Where the items came from."""
+    """The source of the items."""
 
     path: str | None
     run_id: str | int | None
@@ -593,7 +593,7 @@ def _calibration(used: Calibration) -> CalibrationInput:
 
 
 class PopulationPart(Struct):
-    """Who was judged; participants are the clusters."""
+    """The evaluated items and participants, which are the clusters."""
 
     participants_total: int
     participants_included: int
@@ -615,7 +615,7 @@ class LossPart(Struct):
 
 
 class Head(Struct, kw_only=True):
-    """What both kinds of artifact share."""
+    """The fields of every results JSON."""
 
     schema_version: str = "1"
     created_at: str
@@ -655,7 +655,7 @@ def _head(result: Result, created_at: datetime) -> dict[str, Any]:
 
 
 class SingleResults(Head, kw_only=True):
-    """The artifact of one input."""
+    """The results JSON of one input."""
 
     confidence_variants: dict[str, VariantPart]
     comparison: NoComparison
@@ -663,7 +663,7 @@ class SingleResults(Head, kw_only=True):
 
 
 class PairedResults(Head, kw_only=True):
-    """The artifact of two inputs."""
+    """The results JSON of two inputs."""
 
     confidence_variants: dict[str, VariantPair]
     comparison: ComparisonPart
@@ -674,7 +674,7 @@ def results_json(result: Result, created_at: datetime) -> SingleResults | Paired
     """Return the results JSON of one system or two."""
     if len(result.systems) > 2:
         raise ArgumentError(
-            f"the artifact holds one system or two, and there are {len(result.systems)}; "
+            f"the results JSON holds one system or two, and there are {len(result.systems)}; "
             "write their tables as JSON (--format json)"
         )
     settings, head = result.settings, _head(result, created_at)
@@ -703,14 +703,14 @@ def metrics_schema() -> dict[str, Any]:
     """Return the JSON Schema of the results JSON.
 
     >>> metrics_schema()["title"]
-    'abstain metrics artifact'
+    'abstain results JSON'
     """
     choices, definitions = msgspec.json.schema_components(
         (SingleResults, PairedResults), ref_template="#/$defs/{name}"
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "abstain metrics artifact",
+        "title": "abstain results JSON",
         "description": "What `abstain evaluate` writes for one input or for two.",
         "anyOf": list(choices),
         "$defs": dict(definitions),

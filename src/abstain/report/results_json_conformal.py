@@ -1,7 +1,7 @@
 """The results JSON of intervals or sets: every number, its interval and its verdict.
 
 As in `results_json`, a record's fields are the JSON keys, and the function that builds it follows it;
-`abstain schema conformal` publishes them. Schema version "1" called claims levels, and metrics figures.
+`abstain schema conformal` publishes them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _metrics(metrics: Mapping[str, Estimate]) -> dict[str, EstimatePart]:
 
 
 class VerdictPart(Struct):
-    """Whether coverage reaches its claim: covered, over-covered, under-covered or inconclusive."""
+    """Whether the nominal coverage is reached: covered, over-covered, under-covered or inconclusive."""
 
     verdict: str
     reason: str
@@ -74,7 +74,7 @@ def _stratum(part: Stratum) -> StratumPart:
 
 
 class SlabPart(Struct):
-    """The slab of worst coverage, judged on rows held out."""
+    """The slab of worst coverage, evaluated on held-out rows."""
 
     coverage: float | None
     searched_coverage: float
@@ -87,7 +87,7 @@ class SlabPart(Struct):
 
 
 class NominalPart(Struct):
-    """Everything about one claim of the predictions."""
+    """The results at one nominal coverage."""
 
     nominal: float
     verdict: VerdictPart
@@ -114,7 +114,7 @@ def _nominal_result(result: NominalResult) -> NominalPart:
 
 
 class InputPart(Struct):
-    """Where the predictions came from, and which columns were read."""
+    """The source of the predictions, and the columns that were read."""
 
     path: str | None
     sha256: str | None
@@ -122,7 +122,7 @@ class InputPart(Struct):
 
 
 class SettingsPart(Struct):
-    """What was asked for; `level` is that of the intervals around the metrics."""
+    """The settings; `level` is that of the confidence intervals of the metrics."""
 
     bins: int | None
     eta: float
@@ -169,11 +169,11 @@ def conformal_schema() -> dict[str, Any]:
     """Return the JSON Schema of the results JSON of intervals or sets.
 
     >>> conformal_schema()["title"]
-    'abstain conformal artifact'
+    'abstain conformal results JSON'
     """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "abstain conformal artifact",
+        "title": "abstain conformal results JSON",
         "description": "What `abstain intervals` and `abstain sets` write.",
         **msgspec.json.schema(ConformalResults, ref_template="#/$defs/{name}"),
     }

@@ -38,7 +38,7 @@ _ENDINGS = {
     ".htm": PAGE,
 }
 _UNDEFINED = "undefined"
-# A name that is wrapped below this many letters is no longer read.
+# Names are not wrapped to fewer letters than this.
 _NARROWEST = 8
 
 
@@ -164,10 +164,10 @@ def format_of(
     form = _ENDINGS.get(ending, "")
     if form not in served:
         endings = ", ".join(end for end, form in _ENDINGS.items() if form in served)
-        raise ArgumentError(f"{output}: the ending decides what is written, and here it can be {endings}")
+        raise ArgumentError(f"{output}: the ending decides the format, and must be one of {endings}")
     if asked not in (None, form):
         raise ArgumentError(
-            f"{output}: the ending means {form}, and --format says {asked}; leave one of them out"
+            f"{output}: the ending means {form}, but --format is {asked}; leave one of them out"
         )
     return form
 
@@ -391,9 +391,9 @@ def finite(value: Any) -> Any:
 
 
 def _markdown_text(text: str) -> str:
-    # Markdown passes HTML through, so its characters go first; then what Markdown itself would read.
+    # Markdown passes HTML through, so that its characters are replaced first, then those of Markdown.
     safe = plain_text(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # An underscore within a word is no markup, and names are full of them.
+    # An underscore within a word is not markup, and is frequent in names.
     return re.sub(r"[\\`*\[\]|~#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\\g<0>", safe)
 
 
@@ -416,7 +416,7 @@ def _latex_text(text: str) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A minus before a number is no hyphen, and "<" outside of mathematics may print as another letter.
+    # A minus before a number is not a hyphen, and "<" outside of mathematics may print as another letter.
     return text.replace("-", "$-$").replace("<", "$<$")
 
 

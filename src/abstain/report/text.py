@@ -16,12 +16,12 @@ _LEAST = 24
 
 
 def plain_text(text: str) -> str:
-    """One line without anything that a terminal, an editor or a reader could take for more than letters."""
+    """Return a text as one line of printable characters."""
     return printable(" ".join(str(text).split()))
 
 
 def printable(text: str) -> str:
-    r"""Lines whose every letter is one: what would steer a terminal, turn text around or hide in it is replaced.
+    r"""Return a text without control characters, changes of direction and invisible characters, which are replaced.
 
     >>> printable("red \x1b[31m, turned \u202e")
     'red �[31m, turned �'
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""The same JSON, with what is no letter written as JSON writes it, so that nothing is lost.
+    r"""Return the same JSON with unprintable characters escaped, so that nothing is lost.
 
     >>> print(printable_json('["\u202e"]'))
     ["\u202e"]
@@ -45,13 +45,13 @@ def _letter_by_letter(text: str, replaced: Callable[[str], str]) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return how many places of a terminal a text takes."""
+    """Return the width of a text in a terminal."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return a text as lines within a width, broken at spaces; a word that fits on no line, after ``_ / - @ ,``.
+    """Return a text as lines within a width, broken at spaces; words that are too long, after ``_ / - @ ,``.
 
     >>> wrapped("retrieval_similarity_mean is tied", 14)
     ['retrieval_', 'similarity_', 'mean is tied']

@@ -1,7 +1,7 @@
 """A `Result` as sentences and tables.
 
 The terminal summary, `--format`, the notebook and the HTML report use these. Which system is better is not decided
-here: the verdict of a difference says so (`Difference.conclusion`, `Difference.sentence`).
+here, but by the verdict of a difference (`Difference.conclusion`, `Difference.sentence`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from abstain.evaluation import OWN_COVERAGES, POSSIBLE_SCALE, Key
+from abstain.evaluation import DEFAULT_GRID, OWN_COVERAGES, Key
 from abstain.inference import Estimate
 from abstain.report import console
-from abstain.report.console import format_item, format_table, heading, line
+from abstain.report.console import format_item, format_lines, format_table, line
 from abstain.report.tables import Column, Table, finite
 
 if TYPE_CHECKING:
@@ -27,29 +27,36 @@ if TYPE_CHECKING:
     from abstain.losses import ItemLoss
     from abstain.report.tables import Cell
 
-# Beyond this many confidences their risks would not fit side by side; the table of all estimates has them.
+# More confidences do not fit side by side in the table of risks; the table of all estimates has them.
 _SIDE_BY_SIDE = 4
-# The table of differences has the others.
+# The summary shows the risk at so many coverages of the default grid.
+_MOST_RISKS = 5
+# The summary has at most so many sentences; the table of differences has all of them.
 _MOST_SENTENCES = 16
-# Of more groups, a summary shows the worst; each group may have its own method.
+# Of more groups, the summary shows the worst. Each group may have its own method.
 MOST_GROUPS = 20
 _MOST_METHODS = 5
 # The metrics of a comparison's summary if no metric was requested by name.
 _HEADLINE = ("augrc", "aurc", "cmax")
 BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
+# What `--explain` prints. Areas are not means over coverage: their range ends at Cmax.
 _MEANINGS = {
-    "coverage": "share of items answered; Cmax is the most that a system can answer",
-    "AURC": "mean loss of what is answered, averaged over coverage up to Cmax; lower is better",
-    "AUGRC": "loss per item asked, averaged the same way: how often a silent failure gets through; lower is better",
-    "e-AURC": "how much of the AURC a perfect ranking of the same answers would save",
+    "coverage": "proportion of items that are answered. Cmax is the largest coverage that the system can reach.",
+    "error rate": "proportion of the answers that are wrong.",
+    "accuracy": "proportion of all items that are answered correctly. An abstention counts as not correct.",
+    "risk": "mean loss of the answers (selective risk). With the loss zero_one it is the error rate.",
+    "AURC": "area under the curve of risk over coverage, from 0 to Cmax. Lower is better.",
+    "AUGRC": "area under the curve of generalized risk over coverage. Generalized risk is the loss of the answers "
+    "divided by all items: how often a wrong answer is given. Lower is better.",
+    "e-AURC": "AURC minus the AURC of a perfect ranking of the same answers: what a better confidence could save.",
 }
 # A risk that was measured this far beyond the requested coverage has a note.
 _FAR = 0.02
 
 
 def source_line(provenance: Mapping[str, object]) -> str:
-    """Return where items came from: the path, and the mode of a run file.
+    """Return the source of items: the path, and the mode of a run file.
 
     >>> source_line({"path": "run.json", "mode": "few_shot"}), source_line({})
     ('run.json (few_shot)', 'items')
@@ -59,27 +66,51 @@ def source_line(provenance: Mapping[str, object]) -> str:
 
 
 def population_line(system: SystemResult) -> str:
-    """Return how many clusters and items were evaluated."""
-    population, noun = system.population, system.cluster_noun
-    text = (
-        f"{population.included:,} of {format_count(population.total, noun)} judged; {population.items:,} items: "
-        f"{population.answered:,} answered, {population.abstained:,} abstained"
-    )
-    if population.items_failed or population.items_unscored:
-        text += (
-            f" (and {population.items_failed:,} failed, {population.items_unscored:,} unscored, not counted)"
-        )
-    if not math.isnan(system.design_effect):
-        meaning = "clusters do not widen the intervals"
-        if system.design_effect > 1.0:
-            worth = population.answered / system.design_effect
-            meaning = f"the answers say as much as {worth:,.0f} independent ones"
-        text += f"; design effect {system.design_effect:.2f}: {meaning}"
-    return text
+    """Return the number of evaluated items and clusters, and how many items are in no number."""
+    population = system.population
+    text = f"{format_count(population.items, 'item')}, treated as independent"
+    if is_clustered(system):
+        text = f"{format_count(population.items, 'item')} of {format_count(population.included, system.cluster_noun)}"
+    left_out = {"failed": population.items_failed, "have no label": population.items_unscored}
+    reasons = [f"{count:,} {reason}" for reason, count in left_out.items() if count]
+    return text + (f" (not counted: {', '.join(reasons)})" if reasons else "")
+
+
+def is_clustered(system: SystemResult) -> bool:
+    """Return whether the source names clusters; otherwise every row is one."""
+    return "cluster" not in system.basis.source.unnamed
+
+
+def outcome_table(system: SystemResult) -> Table:
+    """Return coverage, error rate and accuracy, with the counts that they come from.
+
+    If no prediction equals its label, as in regression, there is only the coverage.
+    """
+    population = system.population
+    answered = f"{population.answered:,} of {format_count(population.items, 'item')} answered"
+    rows: list[tuple[Cell, ...]] = [
+        ("coverage", system.coverage, f"{answered}, {population.abstained:,} abstained")
+    ]
+    if population.right:
+        wrong = f"{population.wrong:,} of {format_count(population.answered, 'answer')} wrong"
+        right = f"{population.right:,} of {format_count(population.items, 'item')} answered correctly"
+        rows += [("error rate", system.error_rate, wrong), ("accuracy", system.accuracy, right)]
+    return Table("", (Column("metric"), Column("value", estimate=True), Column("counts")), tuple(rows))
+
+
+def design_effect_line(system: SystemResult) -> str:
+    """Return how much clusters widen the intervals; empty if this is unknown."""
+    effect, answered = system.design_effect, system.population.answered
+    if math.isnan(effect) or not is_clustered(system):
+        return ""
+    if effect <= 1.0:
+        return f"design effect {effect:.2f}: clusters do not widen the intervals"
+    worth = format_count(round(answered / effect), "independent one")
+    return f"design effect {effect:.2f}: {format_count(answered, 'answer')} are worth {worth}"
 
 
 def loss_line(loss: ItemLoss | None) -> str:
-    """Return the definition of the loss and why it was chosen; empty if no metric needs a loss."""
+    """Return the definition of the loss and the reason for choosing it; empty if no metric needs a loss."""
     if loss is None:
         return ""
     why = loss.rule.removeprefix(f"loss {loss.name}: ")
@@ -91,8 +122,10 @@ def basis_line(result: Result) -> str:
     matching, noun = result.matching, result.cluster_noun
     if matching is None:
         return population_line(result.only)
-    clusters = format_count(matching.clusters, noun)
-    text = f"{matching.evaluated:,} items of {clusters}, matched by {' and '.join(matching.by)}"
+    text = format_count(matching.evaluated, "item")
+    if any(map(is_clustered, result.systems.values())):
+        text += f" of {format_count(matching.clusters, noun)}"
+    text += f", matched by {' and '.join(matching.by)}"
     left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
     where = "only in" if len(result.systems) == 2 else "not in all systems, of"
     left_out += [f"{count:,} {where} {name}" for name, count in matching.clusters_unmatched.items() if count]
@@ -100,38 +133,43 @@ def basis_line(result: Result) -> str:
 
 
 def interval_lines(result: Result) -> list[str]:
-    """Return how the intervals were computed: those of single numbers, and those of differences."""
-    settings = result.settings
-    level = f"{100 * settings.level:g}% intervals"
-    lines = []
+    """Return how the confidence intervals were computed: those of single numbers, and those of differences."""
+    settings, noun = result.settings, cluster_noun(result)
+    level = f"{100 * settings.level:g}% confidence intervals"
     own = [estimate for system in result.systems.values() for estimate in system.estimates.values()]
-    methods = _methods(own)
-    if methods:
-        lines.append(f"{level}: {methods}; convention {settings.convention}")
-    elif result.population.items:
-        lines.append("no intervals" + (" were asked for" if settings.interval == "none" else ""))
     compared = [each for each in result.differences if each.compared]
+    methods = _methods(own, noun)
+    lines = []
+    if methods:
+        lines.append(f"{level}: {methods}; areas by the convention {settings.convention}")
+    elif result.population.items:
+        lines.append("no confidence intervals" + (" were requested" if settings.interval == "none" else ""))
     if not compared:
         return lines
-    text = f"{level} of differences: {_methods(each.estimate for each in compared)}"
+    text = f"intervals of differences: {_methods((each.estimate for each in compared), noun)}"
     if max(each.family for each in compared) > 1:
         together = "they hold for all pairs of systems together"
-        text += f"; {together if settings.simultaneous else 'each is for one comparison by itself'}"
-        text += "; p-values are corrected by Holm's method for all pairs of systems"
-    size = "the difference as observed" if settings.margin is None else f"a difference of {settings.margin:g}"
-    lines.append(f"{text}; how many more {result.cluster_noun}s would tell is for {size} and a power of 80%")
-    return lines
+        text += f"; {together if settings.simultaneous else 'each holds for one pair of systems'}"
+        text += "; p-values are corrected for all pairs by Holm's method"
+    if settings.margin is not None:
+        text += f"; numbers of further {noun}s are for a difference of {settings.margin:g} and a power of 80%"
+    return [*lines, text]
 
 
-def _methods(estimates: Iterable[Estimate]) -> str:
-    """Return how intervals were computed, without the scale of each metric; exact bounds last, constants not at all."""
+def cluster_noun(result: Result) -> str:
+    """Return the noun for a cluster: "row" if the sources name no clusters."""
+    return result.cluster_noun if any(map(is_clustered, result.systems.values())) else "row"
+
+
+def _methods(estimates: Iterable[Estimate], noun: str) -> str:
+    """Return how intervals were computed, without the scale of each metric and without constants; exact bounds last."""
     methods = dict.fromkeys(each.method for each in estimates if each.interval is not None)
     usual = ["".join(method.partition("t distribution")[:2]) for method in methods if is_usual(method)]
-    shown = list(dict.fromkeys(usual))
+    shown = [method.replace(" clusters", f" {noun}s") for method in dict.fromkeys(usual)]
     if len(shown) > _MOST_METHODS:
         shown[_MOST_METHODS:] = [f"and {len(shown) - _MOST_METHODS:,} more like these"]
     if any(method.startswith("exact bound") for method in methods):
-        shown.append("exact bounds where nothing varied")
+        shown.append("exact bounds if nothing varied")
     return "; ".join(shown)
 
 
@@ -141,7 +179,7 @@ def is_usual(method: str) -> bool:
 
 
 def warning_lines(result: Result) -> list[str]:
-    """Return every warning once, after the names that it holds for if these are not all."""
+    """Return every warning once, with the confidences that it concerns unless it concerns all of them."""
     messages: dict[str, list[str]] = {str(warning): [] for warning in result.warnings}
     for name, system in result.systems.items():
         for confidence, variant in system.items():
@@ -229,7 +267,7 @@ def requested_metrics(system: SystemResult) -> list[str]:
 
 
 def areas_table(system: SystemResult) -> Table:
-    """Return the areas of every confidence of one system; what needs no confidence where it has none."""
+    """Return the areas of every confidence of one system; without a confidence, the metrics that need none."""
     if not system.variants:
         return _unranked_table(system)
     end = f"{system.settings.area_coverage:g}"
@@ -246,9 +284,9 @@ def areas_table(system: SystemResult) -> Table:
 
 
 def distinct_rankings(system: SystemResult) -> dict[str, str]:
-    """Return the confidences of a system by what each is called; those with the same numbers under one name.
+    """Return the names of the confidences of a system; those with the same numbers have one name.
 
-    A run file's `llm` and `total_evidence` are the same counts unless it says otherwise; nobody reads them twice.
+    For example, `llm` and `total_evidence` of most run files are the same counts.
     """
     first: dict[tuple[object, ...], str] = {}
     names: dict[str, list[str]] = {}
@@ -261,7 +299,7 @@ def distinct_rankings(system: SystemResult) -> dict[str, str]:
 
 def _unranked_table(system: SystemResult) -> Table:
     """Return the metrics that need no confidence, without those that were requested by name."""
-    elsewhere = {"answer_rate", "cmax", *requested_metrics(system)}
+    elsewhere = {"answer_rate", "cmax", "accuracy", "selective_accuracy", *requested_metrics(system)}
     rows = tuple(
         (key.metric, estimate, estimate.reason)
         for key, estimate in system.estimates.items()
@@ -283,38 +321,63 @@ def _reasons(rows: Sequence[tuple[Cell, ...]], columns: Sequence[Column]) -> tup
     )
 
 
-def risks_table(system: SystemResult) -> Table:
-    """Return the selective risk at every coverage of the grid, one column per confidence."""
+def risks_table(system: SystemResult, coverages: Sequence[float] | None = None) -> Table:
+    """Return the selective risk at some coverages, one column per confidence. Default: every coverage of the grid."""
     shown_by = distinct_rankings(system)
     columns = (
         Column("coverage", "risk at coverage"),
-        *(Column(slot, name, estimate=True) for slot, name in shown_by.items()),
+        *(Column(confidence, name, estimate=True) for confidence, name in shown_by.items()),
     )
+    shown = system.settings.coverage_grid if coverages is None else coverages
     rows = []
-    for coverage in system.settings.coverage_grid:
-        risks = [system[slot].estimates[f"risk_at_coverage@{coverage:g}"] for slot in shown_by]
+    for coverage in shown:
+        risks = [system[name].estimates[f"risk_at_coverage@{coverage:g}"] for name in shown_by]
         rows.append((f"{coverage:.2f}", *(risk if risk.defined else "not reached" for risk in risks)))
-    return Table("", columns, tuple(rows), tuple(_measured_beyond(system, shown_by)))
+    return Table("", columns, tuple(rows), tuple(_measured_beyond(system, shown_by, shown)))
 
 
-def _measured_beyond(system: SystemResult, shown_by: Mapping[str, str]) -> list[str]:
+def _summary_coverages(system: SystemResult) -> list[float]:
+    """Return the coverages whose risk a summary shows.
+
+    They are the requested ones. Of the default grid, they are about five of those that some confidence reaches: each
+    operating point appears once, with the largest coverage that it is the answer to.
+    """
+    grid = system.settings.coverage_grid
+    if tuple(grid) != tuple(DEFAULT_GRID):
+        return list(grid)
+    curves = [system[name].curve for name in distinct_rankings(system)]
+    by_points: dict[tuple[int | None, ...], float] = {}
+    for coverage in grid:
+        points = tuple(curve.first_reaching(coverage) for curve in curves)
+        if any(point is not None for point in points):
+            by_points[points] = coverage
+    reached = list(by_points.values())
+    if len(reached) <= _MOST_RISKS:
+        return reached
+    step = (len(reached) - 1) / (_MOST_RISKS - 1)
+    return [reached[round(number * step)] for number in range(_MOST_RISKS)]
+
+
+def _measured_beyond(
+    system: SystemResult, shown_by: Mapping[str, str], coverages: Sequence[float]
+) -> list[str]:
     """Return notes on risks that were measured far beyond their coverage, at the first threshold that reaches it."""
     notes = []
-    for slot, name in shown_by.items():
-        curve = system[slot].curve
-        indices = {coverage: curve.first_reaching(coverage) for coverage in system.settings.coverage_grid}
+    for confidence, name in shown_by.items():
+        curve = system[confidence].curve
+        indices = {coverage: curve.first_reaching(coverage) for coverage in coverages}
         beyond = [
             f"{coverage:.2f} at {curve.coverage[index]:.2f}"
             for coverage, index in indices.items()
             if index is not None and curve.coverage[index] > coverage + _FAR
         ]
         if beyond:
-            notes.append(f"{name}: measured at the next threshold there is, beyond: {', '.join(beyond)}.")
+            notes.append(f"{name}: measured at the next operating point: {', '.join(beyond)}.")
     return notes
 
 
 def metrics_table(table: MetricTable) -> Table:
-    """Return the metrics that were asked for by name, over all items."""
+    """Return the metrics that were requested by name, over all items."""
     columns = (Column("metric"), Column("value", estimate=True), Column("better"), Column("remark"))
     rows = tuple(
         (name, estimate, BETTER[table.specifications[name].direction], estimate.reason)
@@ -324,7 +387,7 @@ def metrics_table(table: MetricTable) -> Table:
 
 
 def groups_table(table: MetricTable) -> Table:
-    """Return the metrics by group, of many groups the worst; beside the worst group how far it is from all others."""
+    """Return the metrics by group, of many groups the worst, and the distance of the worst group from all others."""
     columns = (
         Column("metric", once=True),
         Column("group"),
@@ -387,10 +450,10 @@ def estimates_table(result: Result) -> Table:
 
 
 def differences_table(result: Result, differences: Sequence[Difference] | None = None) -> Table:
-    """Return differences, the second system less the first, with their verdicts; all of them when none are given.
+    """Return differences, the second system minus the first, with their verdicts. Default: all differences.
 
-    With two systems people read both values, under the names of the systems; with more the names of the two, and the
-    p-values that the number of pairs corrects. Programs read all of it.
+    For two systems the readable columns are both values, under the names of the systems. For more systems they are the
+    names of each pair and the p-values that are corrected for the number of pairs. Programs read all columns.
     """
     two = len(result.systems) == 2
     first, second = result.systems if two else ("first", "second")
@@ -455,7 +518,7 @@ def _confidence(result: Result, each: Difference) -> str:
 
 
 def _side_value(result: Result, each: Difference, name: str) -> Cell:
-    """Return the metric of one side with its interval; only the value at matched coverage, where it has none."""
+    """Return the metric of one side with its interval; at matched coverage only the value, which has no interval."""
     if each.matched:
         return each.left_value if name == each.left else each.right_value
     return result.systems[name].estimates[Key(each.confidence, each.metric, each.group)]
@@ -468,7 +531,7 @@ def _ranks(result: Result, each: Difference, name: str) -> tuple[int | None, int
 
 
 def systems_table(result: Result) -> Table:
-    """Return every system by each confidence: what it answered, and each metric with the rank that it gives."""
+    """Return every system by each confidence: its coverage, and each metric with its rank."""
     names = _summary_metrics(result)
     ranked = [name for name in names if result.specifications[name].comparison != "undirected"]
     columns = [
@@ -493,12 +556,12 @@ def systems_table(result: Result) -> Table:
                 if metric in ranked:
                     cells.append(str(result.ranks.get((name, own, metric)) or "none"))
             rows.append(tuple(cells))
-    notes = ("A rank is a range: the ranks that cannot be ruled out.",)
+    notes = ("A rank is a range: the ranks that the data do not rule out.",)
     return Table("Systems", tuple(columns), tuple(rows), notes).without_empty(confidence="")
 
 
 def tables(result: Result) -> list[Table]:
-    """Return what `--format` renders: every estimate of one system; of several the differences, and the systems."""
+    """Return the tables of `--format`: every estimate of one system; of several systems, differences and systems."""
     if len(result.systems) == 1:
         return [estimates_table(result)]
     return [differences_table(result), systems_table(result)]
@@ -510,49 +573,48 @@ def _notes(result: Result) -> tuple[str, ...]:
     return (*(f"{text[:1].upper()}{text[1:]}." for text in lines if text), *warning_lines(result))
 
 
-def summary(result: Result, width: int = console.WIDTH) -> Group:
-    """Return the summary for the terminal; of several systems it says the verdicts first."""
-    # These come before everything else: the numbers may not be the intended ones.
-    first = [str(warning) for warning in result.warnings if warning.code == POSSIBLE_SCALE]
-    rest = [text for text in warning_lines(result) if text not in first]
-    parts = [format_item("!", text, width, "yellow") for text in first]
-    meanings = dict(_MEANINGS)
-    if len(result.systems) == 1:
-        parts += _summarize_system(result.only, width)
-    else:
-        parts += _summarize_comparison(result, width)
-        del meanings["e-AURC"]
-    parts += [line(f"[{text}]", dim=True) for text in interval_lines(result)]
-    parts += console.format_warnings(rest, width)
-    if result.first.variants:
-        parts += console.format_meanings("what the numbers mean", meanings, width)
+def summary(result: Result, width: int = console.WIDTH, *, explain: bool = False) -> Group:
+    """Return the summary for the terminal: the conclusion, the warnings, the evidence, and a footnote.
+
+    Args:
+        result: one system, or several that were compared.
+        width: the width of the terminal.
+        explain: whether to explain the terms below the footnote.
+    """
+    parts = (
+        _summarize_system(result, width) if len(result.systems) == 1 else _summarize_comparison(result, width)
+    )
+    effect = (
+        [design_effect_line(system) for system in result.systems.values()] if len(result.systems) == 1 else []
+    )
+    footnote = [f"{text[:1].upper()}{text[1:]}." for text in (*interval_lines(result), *effect) if text]
+    parts += format_lines(" ".join(footnote), width, dim=True) if footnote else []
+    if explain:
+        parts += console.format_meanings("Terms", _MEANINGS, width)
     return Group(*parts)
 
 
-def _summarize_system(system: SystemResult, width: int) -> list[Text]:
+def _summarize_system(result: Result, width: int) -> list[Text]:
+    """Return items and coverage, error rate and accuracy, warnings, areas, risks, and the requested metrics."""
+    system = result.only
     population, metrics = system.population, system.metrics
-    parts = [heading(source_line(system.provenance)), line(f"population: {population_line(system)}")]
+    source = f"{source_line(system.provenance)}: " if "path" in system.provenance else ""
+    parts = format_lines(f"{source}{population_line(system)}", width, style="bold")
+    parts += [line(), format_table(outcome_table(system), width)]
+    parts += console.format_warnings(warning_lines(result), width)
     if system.loss is not None:
-        parts.append(line(loss_line(system.loss)))
-    cmax = system.estimates.get(Key("", "cmax"))
-    parts.append(line(f"answer rate: {system.coverage}" if cmax is None else f"Cmax: {cmax}"))
-    if population.right:
-        wrong = f"{population.wrong:,} of {population.answered:,} wrong ({100 * population.error_rate:.1f}%)"
-        parts.append(line(f"answers: {wrong}; accuracy over all items {population.accuracy:.3f}"))
-    parts.append(line())
+        parts += [*format_lines(f"Risk is the mean of {loss_line(system.loss)}.", width), line()]
     areas = areas_table(system)
     if areas.rows:
         parts.append(format_table(areas, width))
     if population.answered and 0 < len(system) <= _SIDE_BY_SIDE:
-        parts.append(format_table(risks_table(system), width))
+        parts.append(format_table(risks_table(system, _summary_coverages(system)), width))
     elif len(system) > _SIDE_BY_SIDE:
-        parts += [line(f"risk at coverage: of {len(system)} confidences, in what -o writes"), line()]
+        parts += [
+            line(f"The risks of {len(system)} confidences are in the results JSON (-o NAME.json)."),
+            line(),
+        ]
     if metrics is not None:
-        if metrics.of_predictions:
-            counts = metrics.outcomes
-            answers = f"{counts.right:,} right, {counts.wrong:,} wrong"
-            others = f"{counts.abstained:,} abstained, {counts.failed:,} failed"
-            parts += [line(f"outcomes: {answers}, {others}"), line()]
         parts.append(format_table(metrics_table(metrics), width))
         if metrics.groups:
             parts.append(format_table(groups_table(metrics), width))
@@ -560,18 +622,29 @@ def _summarize_system(system: SystemResult, width: int) -> list[Text]:
 
 
 def _summarize_comparison(result: Result, width: int) -> list[Text]:
+    """Return the conclusion, warnings, the other findings, and the tables of systems and differences."""
     two = len(result.systems) == 2
-    parts = [heading(f"{len(result.systems)} systems, {basis_line(result)}")]
-    parts += [line(text) for text in _named_sources(result)] if two else []
+    sentences = summary_sentences(result)
+    count = 0 if result.headline is None else 1
+    parts = format_lines(f"{len(result.systems)} systems, {basis_line(result)}", width, style="bold")
+    for text in _named_sources(result) if two else []:
+        parts += format_lines(text, width)
+    parts += [
+        line(),
+        *(text for each in sentences[:count] for text in format_lines(f"{each}.", width)),
+        line(),
+    ]
+    parts += console.format_warnings(warning_lines(result), width)
     if result.loss is not None:
-        parts.append(line(loss_line(result.loss)))
-    parts += [line(), *(format_item("-", sentence, width) for sentence in summary_sentences(result)), line()]
+        parts += [*format_lines(f"Risk is the mean of {loss_line(result.loss)}.", width), line()]
+    if sentences[count:]:
+        parts += [*(format_item("-", each, width) for each in sentences[count:]), line()]
     if not two:
         parts.append(format_table(systems_table(result), width))
-    # The notes of this table are printed below everything.
+    # The footnote of the summary has the notes of this table.
     differences = replace(differences_table(result, choose_differences(result)), title="", notes=())
-    count = len({each.group for each in result.differences if each.group})
-    notes = more_groups(count, "those with the smallest p-values")
+    groups = len({each.group for each in result.differences if each.group})
+    notes = more_groups(groups, "those with the smallest p-values")
     return [*parts, format_table(differences, width), *(format_item("-", note, width) for note in notes)]
 
 
