@@ -83,7 +83,7 @@ def test_a_checked_source_shows_problems_first_and_defaults_with_their_rule(tmp_
     assert "Outcomes: 150 answered, 66 abstained, 24 failed, 0 without a label (coverage 0.694) Clusters" in lines
     assert "confidence llm, total_evidence, loss abs_norm (the source declares a scale of 0 to 3)" in lines
     assert run.index("\nNo problems found.\n") < run.index("Outcomes")
-    assert "no  p_true: the signal p_true" in lines
+    assert "no p_true: the signal p_true" in lines
     table = tmp_path / "answers.csv"
     table.write_text("truth,prediction,row\n" + "".join(f"{n % 2},1,{n}\n" for n in range(30)))
     found = check(table)
