@@ -1,8 +1,8 @@
-# Every target builds what it needs: uv where it is installed, else venv and pip.
+# Every target installs its requirements, with uv if it is installed and with venv and pip otherwise.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# What is in the environment: the package alone (for the demo), or with all that developing it takes.
+# Marker files for the contents of the environment: only the package (for the demo), or the development tools too.
 LIGHT_READY := $(VENV)/.ready-light
 READY := $(VENV)/.ready
 BROWSER_READY := $(VENV)/.ready-browser
@@ -15,18 +15,18 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo offline test test-nightly test-fast test-numpy test-lowest test-browser test-spark fuzz check bench walk simulate docs screenshots format clean
+.PHONY: help environment demo offline test test-nightly test-fast test-numpy test-lowest test-browser test-spark fuzz check bench call-paths simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
-# The compiled kernel is built by the installation, and again when its source changes; ABSTAIN_KERNEL says whether it must.
+# Installing builds the compiled kernel, and so does a change of its source. ABSTAIN_KERNEL=require makes it mandatory.
 KERNEL := src/abstain/resampling/_kernel.c build_kernel.py hatch_build.py
 
-# pip names what it fetches, so that nobody waits for something unknown; what it has to complain of goes to stderr.
-# It compiles nothing: Python compiles what the demo imports, a small part of it.
+# The progress lines name the packages that pip fetches. Warnings of pip go to stderr. --no-compile saves time: Python
+# compiles the few modules that the demo imports.
 $(LIGHT_READY): pyproject.toml $(KERNEL)
-	@echo "Preparing $(VENV) (once): abstain and what it needs to run."
+	@echo "Preparing $(VENV) (once): abstain and its requirements."
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
 		uv pip install --python $(BIN)/python --editable . ; \
@@ -40,7 +40,7 @@ $(LIGHT_READY): pyproject.toml $(KERNEL)
 	@touch $@
 
 $(READY): pyproject.toml $(KERNEL)
-	@echo "Preparing $(VENV) (once): abstain, its test tools and the systems that it is compared with."
+	@echo "Preparing $(VENV) (once): abstain, its test tools and the packages that it is compared with."
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
 		uv pip install --quiet --python $(BIN)/python --group dev --editable . ; \
@@ -51,8 +51,8 @@ $(READY): pyproject.toml $(KERNEL)
 	fi
 	@touch $(LIGHT_READY) $@
 
-# The lowest versions that pyproject.toml allows, of what the package itself asks for, its extras and data frames;
-# everything else (test tools, peers) as new as goes with them. Only uv can choose so.
+# The lowest versions that pyproject.toml allows for the requirements of the package, its extras and data frames. Everything
+# else (test tools, peers) has the newest version that is compatible with them. Only uv supports this.
 $(LOWEST_READY): pyproject.toml $(KERNEL)
 	@echo "Preparing $(LOWEST) (once): the lowest versions that pyproject.toml allows."
 	@$(PYTHON) -m venv $(LOWEST) && $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
@@ -74,88 +74,89 @@ $(DOCS_READY): $(READY)
 	@$(call install_group,docs)
 	@touch $@
 
-environment: $(READY) $(BROWSER_READY) $(SPARK_READY) $(DOCS_READY)  ## Install what all targets but test-lowest need
+environment: $(READY) $(BROWSER_READY) $(SPARK_READY) $(DOCS_READY)  ## Install the requirements of all targets except test-lowest
 
-demo: $(LIGHT_READY)  ## Judge two real classifiers that may abstain
-	@echo "Training and judging two classifiers."
+demo: $(LIGHT_READY)  ## Evaluate and compare two classifiers that may abstain
+	@echo "Training and evaluating two classifiers."
 	@$(BIN)/abstain demo
 
-offline: $(READY)  ## Ask a tiny model that is served on this machine, and judge it; no network
+offline: $(READY)  ## Run and evaluate a tiny model that is served on this machine, without a network
 	@$(BIN)/python -m offline
 
-# Modules and tests are compiled once, not by every process that a test starts.
+# Compile modules and tests once, not in every process that a test starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run on every core already: threads of numpy's own would only wait for each other.
+# Tests already use every core, and threads of numpy's matrix library would only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 
-# Tests run on every core; WORKERS=0 runs them in one process.
+# The number of test processes. Default: one per core. WORKERS=0 runs all tests in one process.
 WORKERS ?= logical
 PYTEST = -m pytest -n $(WORKERS)
 OLD_WARNINGS := $(addprefix -Wdefault::,DeprecationWarning PendingDeprecationWarning FutureWarning)
 
-test: $(READY)  ## Run every test, doctest and README example but the nightly ones, and the fuzzed inputs of every commit
+test: $(READY)  ## Run tests (without nightly ones), doctests and README examples, then the fuzzed inputs of every commit
 	$(BIN)/python $(PYTEST) -m "not nightly"
 	$(BIN)/python -m fuzz --seconds 0
 
-test-nightly: $(READY)  ## Run the tests of hostile processes and of memory
+test-nightly: $(READY)  ## Run the nightly tests: killed processes, full disks, memory, sanitizers
 	$(BIN)/python $(PYTEST) -m nightly
 
-# The packages that compute numbers: no files, no pages, no processes, no simulations.
+# The tests of the packages that compute numbers, without files, pages, processes and simulations.
 FAST := $(addprefix tests/,resampling metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
 
 # One process, because each worker would import the package and its peers again.
 test-fast: WORKERS = 0
-test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules only, in half a minute
+test-fast: $(READY)  ## Run the fast tests of numbers and rules, in half a minute
 	$(BIN)/python $(PYTEST) -m "not slow and not nightly" $(FAST)
 
-# The tests of the kernel compare it with numpy themselves, and simulations use numbers that other tests compare.
-test-numpy: $(READY)  ## Run the tests of the working loop without the compiled kernel
+# The kernel tests compare the kernel with numpy, so they are not needed here.
+test-numpy: $(READY)  ## Run the fast tests without the compiled kernel
 	ABSTAIN_KERNEL=skip $(BIN)/python $(PYTEST) -m "not slow and not nightly" --ignore tests/resampling/test_kernel.py $(FAST)
 
-# Old releases deprecate each other's parts: that is no error here, where `make test` makes it one.
-test-lowest: $(LOWEST_READY)  ## Run the tests with the lowest versions that are allowed (Python 3.11; SELECT="not slow" for some)
+# Old releases cause deprecation warnings of each other, so these are not errors here. In `make test` they are.
+test-lowest: $(LOWEST_READY)  ## Run the tests with the lowest allowed versions (Python 3.11). SELECT="not slow" selects tests
 	$(LOWEST)/bin/python $(PYTEST) $(OLD_WARNINGS) -m "not nightly $(if $(SELECT),and ($(SELECT)))"
 
-test-browser: $(BROWSER_READY) $(DOCS_READY)  ## Use the report and the site in a real browser (needs chromium: apt-get install chromium)
+test-browser: $(BROWSER_READY) $(DOCS_READY)  ## Test the report and the site in a browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser
 
-test-spark: $(SPARK_READY)  ## Count rows with a real Spark (needs Java: apt-get install openjdk-17-jre-headless)
+test-spark: $(SPARK_READY)  ## Test aggregation in Spark (needs Java: apt-get install openjdk-17-jre-headless)
 	$(BIN)/python -m pytest tests_spark
 
-fuzz: $(READY)  ## Try hostile and sound input on every verb for FUZZ_SECONDS (five minutes when left out)
+fuzz: $(READY)  ## Run every command on hostile and valid input for FUZZ_SECONDS. Default: 300
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-300} $(BIN)/python -m fuzz
 
-check: $(READY)  ## Lint, types and layers
+check: $(READY)  ## Check lint, format, types, layers and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_prose.py
 
-bench: $(READY)  ## Measure speed as ratios against peers, single thread
+bench: $(READY)  ## Measure speed as ratios against peers, with one thread
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
-walk: $(READY)  ## Print how many modules and functions typical calls pass through
+call-paths: $(READY)  ## Print how many modules and functions typical calls enter
 	@$(BIN)/python -m benchmarks.call_paths
 
-# What to simulate: RUNS data sets per cell, and any other option of `python -m simulations`.
+# RUNS is the number of data sets per cell. OPTIONS are further options of `python -m simulations`.
 RUNS ?= 400
 OPTIONS ?=
 
-simulate: $(READY)  ## Simulate how often intervals hold the truth; goes on where it stopped (RUNS=400 OPTIONS="--clusters 10,20")
+simulate: $(READY)  ## Simulate how often intervals contain the true value, and continue a stopped run (RUNS=400 OPTIONS="--clusters 10,20")
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m simulations --runs $(RUNS) $(OPTIONS)
 
-docs: $(DOCS_READY)  ## Regenerate the pages that are made from the code, and build the site into site/, offline
+docs: $(DOCS_READY)  ## Generate pages from the code, and build the site in site/ without a network
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-screenshots: $(BROWSER_READY)  ## Take the pictures of README and docs anew (needs chromium)
+screenshots: $(BROWSER_READY)  ## Create the screenshots of README and docs (needs chromium)
 	$(BIN)/python docs/screenshots.py
 
-# What ruff cannot fix is reported, and the code is formatted all the same.
-format: $(READY)  ## Fix what ruff can fix, format the code, and report the rest
-	@$(BIN)/ruff check --fix .; found=$$?; $(BIN)/ruff format . && exit $$found
+# Format the code even if ruff reports problems that it cannot fix.
+format: $(READY)  ## Apply ruff's fixes, format the code, and report the remaining problems
+	@$(BIN)/ruff check --fix .; status=$$?; $(BIN)/ruff format . && exit $$status
 
-clean:  ## Remove the environment and caches
+clean:  ## Remove the environments and caches
 	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
