@@ -510,7 +510,7 @@ def _notes(result: Result) -> tuple[str, ...]:
     return (*(f"{text[:1].upper()}{text[1:]}." for text in lines if text), *warning_lines(result))
 
 
-def summary(result: Result, width: int = console.WIDTH) -> Group:
+def summary(result: Result, width: int = console.WIDTH, explain: bool = False) -> Group:
     """Return the summary for the terminal; of several systems it says the verdicts first."""
     # These come before everything else: the numbers may not be the intended ones.
     first = [str(warning) for warning in result.warnings if warning.code == POSSIBLE_SCALE]
@@ -524,7 +524,7 @@ def summary(result: Result, width: int = console.WIDTH) -> Group:
         del meanings["e-AURC"]
     parts += [line(f"[{text}]", dim=True) for text in interval_lines(result)]
     parts += console.format_warnings(rest, width)
-    if result.first.variants:
+    if explain and result.first.variants:
         parts += console.format_meanings("what the numbers mean", meanings, width)
     return Group(*parts)
 
