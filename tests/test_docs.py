@@ -33,9 +33,9 @@ def test_generated_pages_are_current(path: Path) -> None:
     assert path.read_text().split() == GENERATE["PAGES"][path]().split(), "run make docs"
 
 
-def test_every_verb_is_on_the_command_line_page() -> None:
+def test_every_command_is_on_the_command_line_page() -> None:
     listed = set(re.findall(r"^  (\w+)  ", GENERATE["help_text"](()), flags=re.MULTILINE))
-    assert {verb[0] for verb in GENERATE["VERBS"] if verb} == listed
+    assert {command[0] for command in GENERATE["COMMANDS"] if command} == listed
 
 
 def test_every_selective_metric_and_every_variant_is_defined() -> None:

@@ -57,8 +57,8 @@ _TRUTH_DIFFERS = "Compare even if inputs have different truths for an item. Defa
 _LOSS = "Loss of an answer: zero_one, abs or abs_norm. Default: set by the scale or the type of the labels."
 _CALIBRATION = "Calibration file for the confidence calibrated, calibrated:<name> or verbalized_calibrated."
 _CONFIDENCE = (
-    "Confidences, separated by commas: columns, signals, all, default, or secondary:<a>+<b>:<average|product>. "
-    "Default: default."
+    "Confidences, separated by commas: columns, signals, all, or secondary:<a>+<b>:<average|product>. Default: the "
+    "usual ones."
 )
 _METRIC = (
     "Metrics or bundles, separated by commas (see `abstain metrics`), or package.module:Class. Default: the "
@@ -345,7 +345,8 @@ class IntervalOptions(OptionGroup):
     convention: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Integration of areas: trapezoid, interpolated, mean or torch-uncertainty."
+            metavar="NAME",
+            help="Integration rule of areas: trapezoid, interpolated, mean or torch-uncertainty.",
         ),
     ] = "trapezoid"
     interval: Interval = "jackknife"

@@ -26,7 +26,7 @@ _INPUT = "Run file, table or log with the training data. A pattern in quotes is 
 _INPUT_OPTION = "The same as INPUT, as an option."
 _FEATURES = "Signals or columns to learn from, separated by commas. Default: the confidence."
 _CONFIDENCE = "Confidence to calibrate: a column or signal. Default: one with a usual name, such as prob."
-_JSON = "Also print the calibration file, instead of the summary."
+_JSON = "Also print the calibration file as JSON, instead of the summary."
 _QUIET = "Print only the path of the calibration file."
 _FOLDS = "Number of cross-validation folds of whole clusters, for the held-out metrics."
 

@@ -40,7 +40,7 @@ _NEEDLESS = "Largest proportion of items that may be deferred although the answe
 _BY = "Column of groups: choose one threshold per group."
 _WORST = "With --by: choose one threshold that holds for every group."
 _SPLIT = "Choose on one half of the clusters and check on the other half."
-_CHECK = "Check the policy on this labelled data, which must be new."
+_CHECK = "Labelled data, not used to choose the policy, on which to check its guarantee."
 _OUTPUT = "Policy file to write (JSON). Default: none; the policy is only printed."
 _LOSS = "Loss of an answer: zero_one, abs_norm or abs (with a scale). Default: set by the data."
 

@@ -524,7 +524,7 @@ def summary(result: Result, width: int = console.WIDTH, explain: bool = False) -
         del meanings["e-AURC"]
     parts += [line(f"[{text}]", dim=True) for text in interval_lines(result)]
     parts += console.format_warnings(rest, width)
-    if explain and result.first.variants:
+    if explain:
         parts += console.format_meanings("what the numbers mean", meanings, width)
     return Group(*parts)
 
