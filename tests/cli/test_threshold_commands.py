@@ -159,6 +159,14 @@ def test_failed_items_of_a_run_need_no_signal(tmp_path: Path) -> None:
     assert "of 216. " in words_of(chosen.stdout)
 
 
+def test_warnings_come_before_the_numbers_and_lines_are_wrapped() -> None:
+    run = Path(__file__).parents[1] / "data" / "examples" / "run_a.json"
+    done = call("threshold", run, "--mode", "few_shot", "--confidence", "token_msp", "--risk", "40%")
+    assert done.output.startswith("warning: 27 participants are few")
+    assert done.output.index("To be 95% sure") > done.output.rindex("warning: ")
+    assert max(map(len, done.stdout.splitlines())) <= 120
+
+
 def test_apply_reports_its_decisions_and_a_drift() -> None:
     chosen()
     done = call("apply", "policy.json", "test.csv", "-o", "decided.csv")

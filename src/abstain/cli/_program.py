@@ -122,10 +122,10 @@ class Command(TyperCommand):
         arguments = [each for each in parameters if each.param_type_name == "argument"]
         options = [each for each in parameters if each.param_type_name != "argument"]
         sections = {"Arguments": arguments}
-        if self._is_short(ctx):
+        common_flags = self._common_flags(ctx)
+        if common_flags:
             by_flag = {flag: option for option in options for flag in option.opts}
-            flags = [*COMMON_OPTIONS[self.name].split(), "--help", "--help-all"]
-            sections["Common options"] = [by_flag[flag] for flag in flags]
+            sections["Common options"] = [by_flag[flag] for flag in (*common_flags, "--help", "--help-all")]
         else:
             for heading in (*HEADINGS, "Options"):
                 sections[heading] = [each for each in options if _heading(each) == heading]
@@ -138,11 +138,12 @@ class Command(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples, and how to show the other options."""
         super().format_epilog(ctx, formatter)
-        if self._is_short(ctx):
+        if self._common_flags(ctx):
             formatter.write(f"\nMore options: {ctx.command_path} --help-all\n")
 
-    def _is_short(self, ctx: Any) -> bool:
-        return self.name in COMMON_OPTIONS and _SHOWS_ALL not in ctx.meta
+    def _common_flags(self, ctx: Any) -> list[str]:
+        """Return the options of the short help; empty if the help shows all options."""
+        return [] if _SHOWS_ALL in ctx.meta else COMMON_OPTIONS.get(self.name or "", "").split()
 
 
 def show_all_options(context: typer.Context, requested: bool) -> None:

@@ -61,13 +61,13 @@ def _describe(metrics: Sequence[MetricSpecification]) -> None:
 
 def _list(metrics: Sequence[MetricSpecification]) -> None:
     from abstain.metrics.registry import BUNDLES  # noqa: PLC0415
-    from abstain.report.console import format_table  # noqa: PLC0415
+    from abstain.report.console import format_item, format_table  # noqa: PLC0415
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
     print_summary(format_table, metrics_table(metrics))
     print_text("bundles")
     for bundle, members in BUNDLES.items():
-        print_text(f"  {bundle}: {', '.join(members)}")
+        print_summary(format_item, f"{bundle}:", ", ".join(members))
     print_text()
     print_sentences(
         [

@@ -234,7 +234,7 @@ def _execute(prepared: Prepared, run_file: Path, inputs: list[Path], *, quiet: b
             logs = execute(prepared, advance)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"interrupted; finished answers are kept in {plan.log_dir}; continue with --resume"
+                f"interrupted; finished answers are kept in {plan.log_dir} (--resume continues the run)"
             ) from None
     content = run_content(prepared, logs)
     if not quiet:
