@@ -25,18 +25,14 @@ Examples:
   abstain demo --directory demo
   abstain demo --bootstrap-resamples 2000
 """
+_DIRECTORY = "Directory for the run file and the report; created if missing. Default: the working directory."
 RUN_NAME = "abstain-demo-run.json"
 REPORT_NAME = "abstain-demo-report.html"
 
 
 def demo_command(
     directory: Annotated[
-        Path,
-        typer.Option(
-            "--directory",
-            metavar="DIR",
-            help="Directory for the run file and the report; created if missing.",
-        ),
+        Path, typer.Option("--directory", metavar="DIR", help=_DIRECTORY, show_default=False)
     ] = Path(),
     resamples: Annotated[
         int, typer.Option("--bootstrap-resamples", metavar="N", help="Resamples of the cluster bootstrap.")
