@@ -97,7 +97,14 @@ def test_demo_shows_two_models_judged_and_what_to_try_next(tmp_path: Path) -> No
     command = [sys.executable, "-m", "abstain", "demo", "--bootstrap-resamples", "500"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stderr == ""
-    for words in ("population:", "AURC", "careful", "overconfident", "what the numbers mean", "Try next:"):
+    for words in (
+        "images answered",
+        "AUGRC",
+        "careful: ",
+        "overconfident: ",
+        "abstain-demo-report.html",
+        "Try next:",
+    ):
         assert words in done.stdout
     run = tmp_path / "abstain-demo-run.json"
     careful, bold = (abstain.read(run, mode=mode) for mode in ("careful", "overconfident"))

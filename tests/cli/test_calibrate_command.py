@@ -1,4 +1,4 @@
-"""`abstain calibrate` and what it is for: a calibrated evaluation, from the command line."""
+"""`abstain calibrate`, and evaluations with the calibration file that it writes."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ def test_the_schema_is_published(tmp_path: Path) -> None:
         ((*LOGISTIC, "--target", "truth"), 2, "unknown target 'truth'"),
         ((*LOGISTIC, "--folds", "1"), 2, "folds must be at least 2"),
         ((*LOGISTIC, "--json", "--quiet"), 2, "exclude each other"),
-        ((*LOGISTIC, "--input", TEST), 2, "give one input to learn from, got 2"),
-        ((*LOGISTIC, "--confidence", "token_msp"), 2, "leave it or --features out"),
+        ((*LOGISTIC, "--input", TEST), 2, "pass one input to learn from, got 2"),
+        ((*LOGISTIC, "--confidence", "token_msp"), 2, "--confidence and --features exclude each other"),
         (("--method", "isotonic"), 2, "name the signals to learn from"),
     ],
 )
-def test_nothing_is_written_when_the_call_or_the_data_are_wrong(
+def test_no_file_is_written_if_the_usage_or_the_data_are_wrong(
     options: Any, code: int, message: str, tmp_path: Path
 ) -> None:
     results_json = tmp_path / "c.json"
@@ -126,7 +126,7 @@ def test_one_class_writes_nothing(tmp_path: Path) -> None:
     assert not results_json.exists()
 
 
-def test_a_broken_artifact_stops_the_evaluation(tmp_path: Path) -> None:
+def test_a_broken_calibration_file_stops_the_evaluation(tmp_path: Path) -> None:
     record = load("expected_calibration_logistic.json")
     del record["model"]["scaler"]
     broken, metrics = tmp_path / "broken.json", tmp_path / "m.json"
@@ -155,7 +155,9 @@ COLUMNS = ("--truth", "y", "--prediction", "p", "--null-prediction", "abstained"
 
 
 @pytest.mark.parametrize("feature", [("--confidence", "prob"), ("--features", "prob"), ()])
-def test_a_calibrator_of_a_table_serves_evaluate(feature: tuple[str, ...], tmp_path: Path) -> None:
+def test_evaluate_uses_a_calibrator_that_was_trained_on_a_table(
+    feature: tuple[str, ...], tmp_path: Path
+) -> None:
     preds, results_json, metrics = (
         table(tmp_path / "preds.csv"),
         tmp_path / "isotonic.json",
@@ -171,14 +173,14 @@ def test_a_calibrator_of_a_table_serves_evaluate(feature: tuple[str, ...], tmp_p
     assert "calibrated" in json.loads(metrics.read_text())["confidence_variants"]
 
 
-def test_a_table_without_the_reason_of_missing_predictions_names_options_that_calibrate_has(
+def test_the_error_for_unexplained_missing_predictions_names_an_option_of_calibrate(
     tmp_path: Path,
 ) -> None:
     preds = table(tmp_path / "preds.csv")
     done = call("calibrate", "train", preds, *COLUMNS[:4], "--method", "isotonic", "-o", tmp_path / "c.json")
     assert done.exit_code == 3
     assert "--null-prediction" in done.stderr
-    assert "--null-prediction" in call("calibrate", "train", "--help").stdout
+    assert "--null-prediction" in call("calibrate", "train", "--help-all").stdout
 
 
 def test_a_missing_confidence_of_a_table_is_never_filled_in(tmp_path: Path) -> None:
@@ -189,7 +191,7 @@ def test_a_missing_confidence_of_a_table_is_never_filled_in(tmp_path: Path) -> N
     assert "the confidence 'confidence' is missing (empty, null or NaN) for line 3" in done.stderr
 
 
-def test_features_of_the_call_take_the_place_of_the_confidence_of_the_project(
+def test_the_option_features_replaces_the_confidence_of_the_project_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -24,7 +24,7 @@ TABLE = """label,pred,prob,patient_id,abstained,note
 """
 
 
-def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:
+def test_check_describes_a_table(run: Run, tmp_path: Path) -> None:
     (tmp_path / "preds.csv").write_text(TABLE)
     code, out, _ = run("check", "preds.csv")
     assert code == 0
@@ -126,16 +126,16 @@ def test_compare_two_tables(run: Run, tmp_path: Path) -> None:
     assert json.loads(out)["comparison"]["deltas"]["confidence"]["augrc_full"]["delta"] < 0
 
 
-def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
+def test_the_counts_of_an_abstention_rule_are_printed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(
         '{"truth": "a", "prediction": "a"}\n{"truth": "a", "prediction": "I cannot say"}\n'
         '{"truth": "b", "prediction": ""}\n'
     )
-    asked = ("evaluate", "t.jsonl", "--abstain-rule", "phrases:cannot say", "--bootstrap-resamples", 0)
-    code, _, err = run(*asked)
+    arguments = ("evaluate", "t.jsonl", "--abstain-rule", "phrases:cannot say", "--bootstrap-resamples", 0)
+    code, _, err = run(*arguments)
     assert code == 3
     assert "the prediction (prediction) is missing at line 3 and nothing says why" in err
-    code, out, err = run(*asked, "--null-prediction", "failed")
+    code, out, err = run(*arguments, "--null-prediction", "failed")
     assert code == 0
     assert "the abstention rule found 1 abstained, 1 answered, 1 undetermined" in err
     assert "no confidence in this source; name one (--confidence, confidence=) or record one" in " ".join(
@@ -148,11 +148,11 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_large_tables_are_compared_where_they_lie(run: Run, tmp_path: Path) -> None:
+def test_an_engine_compares_tables_as_numpy_does(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TABLE)
     (tmp_path / "b.csv").write_text(TABLE.replace("0.9", "0.2"))
     flags = ("--confidence", "prob", "--match", "rows")
-    for asked in (
+    for arguments in (
         ("evaluate", "a.csv", "b.csv", "--json"),
         ("compare", "a.csv", "b.csv", "--json"),
         ("compare", "a.csv", "b.csv"),
@@ -160,30 +160,30 @@ def test_large_tables_are_compared_where_they_lie(run: Run, tmp_path: Path) -> N
         ("plot", "a.csv", "b.csv", "-o", "c.json"),
         ("report", "a.csv", "b.csv", "-o", "r.html"),
     ):
-        loaded, counted = (run(*asked, *flags, "--engine", engine) for engine in ("numpy", "duckdb"))
-        assert counted[0] == loaded[0] in (0, 4), counted[2]
-        assert "a.csv: aggregated by duckdb" in counted[2]
-        if "--json" in asked and asked[0] == "evaluate":
-            told = [json.loads(out) for _, out, _ in (loaded, counted)]
+        loaded, aggregated = (run(*arguments, *flags, "--engine", engine) for engine in ("numpy", "duckdb"))
+        assert aggregated[0] == loaded[0] in (0, 4), aggregated[2]
+        assert "a.csv: aggregated by duckdb" in aggregated[2]
+        if "--json" in arguments and arguments[0] == "evaluate":
+            documents = [json.loads(out) for _, out, _ in (loaded, aggregated)]
             for part in ("population", "comparison", "loss", "inputs"):
-                assert told[0][part] == told[1][part]
+                assert documents[0][part] == documents[1][part]
         else:
-            assert counted[1] == loaded[1]
+            assert aggregated[1] == loaded[1]
 
 
 @pytest.mark.slow
-def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_very_large_table_is_aggregated(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "preds.csv").write_text(TABLE)
     flags = ("--confidence", "prob", "--json")
     loaded = json.loads(run("evaluate", "preds.csv", *flags)[1])
-    asked = json.loads(run("evaluate", "preds.csv", "--engine", "duckdb", "--memory", "500MB", *flags)[1])
+    requested = json.loads(run("evaluate", "preds.csv", "--engine", "duckdb", "--memory", "500MB", *flags)[1])
     monkeypatch.setattr(engines, "AGGREGATED_ROWS", 1)
     code, out, err = run("evaluate", "preds.csv", *flags)
     assert code == 0, err
     assert "preds.csv: aggregated by duckdb; --engine numpy loads it instead" in err
-    for counted in (json.loads(out), asked):
+    for aggregated in (json.loads(out), requested):
         for part in ("population", "confidence_variants", "loss", "inputs"):
-            assert counted[part] == loaded[part]
+            assert aggregated[part] == loaded[part]
     code, out, _ = run("evaluate", "preds.csv")
     assert code == 0
     assert out.rstrip().endswith(".md .csv .tex .txt")
@@ -197,12 +197,14 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     assert "aggregated by duckdb" in err
     assert "confidence" not in err.partition("guessed")[2]
     code, _, err = run("compare", "preds.csv", "--engine", "duckdb")
-    assert (code, "the systems of one table are told apart row by row, and --engine duckdb" in err) == (
+    assert (code, "the systems of one table are separated row by row, and --engine duckdb" in err) == (
         2,
         True,
     )
-    for verb in (("report", "-o", "r.html"), ("plot", "-o", "c.svg")):
-        code, _, err = run(verb[0], "preds.csv", *verb[1:], "--engine", "duckdb", "--confidence", "prob")
+    for command in (("report", "-o", "r.html"), ("plot", "-o", "c.svg")):
+        code, _, err = run(
+            command[0], "preds.csv", *command[1:], "--engine", "duckdb", "--confidence", "prob"
+        )
         assert code == 0, err
     assert "This table was aggregated" not in (tmp_path / "r.html").read_text()
     assert run("report", "preds.csv", "-o", "m.html", "--engine", "duckdb", "--mistakes", 3)[0] == 0

@@ -1,4 +1,4 @@
-"""`abstain compare` and `--format` of every verb, as a person and a program meet them."""
+"""`abstain compare`, and `--format` of every command."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_words_come_first() -> None:
+def test_the_conclusion_comes_before_the_table() -> None:
     smaller = [EXAMPLES / "run_a.json" if part == RUN else part for part in BOTH]
     done = call("compare", *smaller, "--metric", "augrc,simpleqa_f", "--bootstrap-resamples", 1000)
     assert (done.exit_code, done.stderr) == (0, "")
@@ -54,7 +54,7 @@ def test_words_come_first() -> None:
     assert "zero_shot is better" not in table
 
 
-def test_csv_has_the_differences_with_ranks_and_words() -> None:
+def test_csv_has_the_differences_with_ranks_and_verdicts() -> None:
     done = call("compare", *BOTH, "--format", "csv")
     whole, matched = rows_of(done.stdout)
     assert (whole["metric"], whole["left"], whole["right"]) == ("augrc", "zero_shot", "few_shot")
@@ -77,7 +77,7 @@ def test_csv_has_the_differences_with_ranks_and_words() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_says_the_same(form: str) -> None:
+def test_every_format_has_the_verdict(form: str) -> None:
     done = call("compare", *BOTH, "--format", form)
     assert (done.exit_code, done.stderr) == (0, "")
     assert "inconclusive" in done.stdout
@@ -97,7 +97,7 @@ def test_every_format_says_the_same(form: str) -> None:
         assert tables[1]["rows"][0]["system"] == "zero_shot"
 
 
-def test_the_output_is_written_and_its_ending_is_its_format(tmp_path: Path) -> None:
+def test_the_ending_of_the_output_file_sets_its_format(tmp_path: Path) -> None:
     done = call("compare", *BOTH, "-o", tmp_path / "table.tex")
     assert done.exit_code == 0
     assert done.stdout.startswith("2 systems, ")
@@ -106,7 +106,7 @@ def test_the_output_is_written_and_its_ending_is_its_format(tmp_path: Path) -> N
     assert "\\toprule" in (tmp_path / "table.tex").read_text()
 
 
-def test_same_seed_same_bytes() -> None:
+def test_the_same_seed_gives_the_same_bytes() -> None:
     options = ("--format", "json", "--interval", "percentile", "--bootstrap-resamples", 100)
     outputs = [call("compare", *BOTH, *options, "--seed", seed).stdout for seed in (1, 1, 2)]
     assert outputs[0] == outputs[1] != outputs[2]
@@ -130,12 +130,12 @@ def test_reference_margin_and_three_systems() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((RUN,), 2, "give at least two inputs to compare, got 1"),
+        ((RUN,), 2, "pass at least two inputs to compare, got 1"),
         ((RUN, RUN), 2, "choose a mode: zero_shot, few_shot"),
         (
             (*BOTH, "--mode", "few_shot"),
             2,
-            "--mode was given 3 times for 2 inputs; give it once, or once per input",
+            "--mode was passed 3 times for 2 inputs; pass it once, or once per input",
         ),
         ((*BOTH, "--metric", "augcr"), 2, "did you mean 'augrc'?"),
         ((*BOTH, "--format", "markdow"), 2, "did you mean 'markdown'?"),
@@ -146,14 +146,16 @@ def test_reference_margin_and_three_systems() -> None:
         ((*BOTH, "-o", "no/such/place.md"), 2, "does not exist; create it first"),
     ],
 )
-def test_mistakes_are_answered(arguments: tuple[object, ...], code: int, message: str) -> None:
+def test_a_wrong_call_ends_with_an_error_message(
+    arguments: tuple[object, ...], code: int, message: str
+) -> None:
     done = call("compare", *arguments)
     assert done.exit_code == code, done.stderr
     assert message in done.stderr
     assert done.stdout == ""
 
 
-def test_names_tell_inputs_apart() -> None:
+def test_inputs_have_distinct_names() -> None:
     assert system_names(["x/a.json", "y/b.json"], [None, None]) == ["a", "b"]
     assert system_names(["r.json", "r.json"], ["m", "n"]) == ["m", "n"]
     assert system_names(["r.json", "s.json", "r.json"], ["m", "m", "n"]) == ["r m", "s m", "r n"]
@@ -162,7 +164,7 @@ def test_names_tell_inputs_apart() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS[1:])
-def test_evaluate_prints_tables_and_writes_no_artifact_unasked(form: str, tmp_path: Path) -> None:
+def test_evaluate_prints_tables_and_writes_no_file(form: str, tmp_path: Path) -> None:
     arguments = ("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 20, "--format", form)
     done = call(*arguments)
     assert (done.exit_code, done.stderr) == (0, "")
@@ -170,7 +172,7 @@ def test_evaluate_prints_tables_and_writes_no_artifact_unasked(form: str, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tables_of_evaluate_hold_what_the_artifact_holds(tmp_path: Path) -> None:
+def test_the_tables_of_evaluate_agree_with_the_results_json(tmp_path: Path) -> None:
     options = ("--metric", "accuracy,mae", "--confidence", "llm", "--bootstrap-resamples", 20)
     for name in ("m.csv", "m.json"):
         assert call("evaluate", RUN, "--mode", "few_shot", *options, "-o", name).exit_code == 0
@@ -199,21 +201,21 @@ def test_format_excludes_other_ways_to_print() -> None:
     for flag in ("--json", "--quiet"):
         done = call("evaluate", RUN, "--mode", "few_shot", "--format", "csv", flag)
         assert (done.exit_code, done.stdout) == (2, "")
-        assert "give one of them" in done.stderr
+        assert "exclude each other; pass one of them" in done.stderr
 
 
 @pytest.mark.parametrize("form", FORMATS[1:])
-def test_the_other_verbs_print_tables_too(form: str, tmp_path: Path) -> None:
+def test_other_commands_also_print_tables(form: str, tmp_path: Path) -> None:
     (tmp_path / "preds.csv").write_text("y,lo,hi\n" + "".join(f"{i},{i - 1},{i + 1}\n" for i in range(30)))
-    verbs = (
+    calls = (
         ("metrics",),
         ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", 0.9,
          "--bootstrap-resamples", 20),
         ("calibrate", "verbalized", "--input", RUN, "--mode", "few_shot", "--output", "t.json"),
     )  # fmt: skip
-    for verb, words in zip(verbs, ("augrc", "coverage", "ece_before"), strict=True):
-        done = call(*verb, "--format", form)
-        assert (done.exit_code, done.stderr) == (0, ""), verb
+    for arguments, words in zip(calls, ("augrc", "coverage", "ece_before"), strict=True):
+        done = call(*arguments, "--format", form)
+        assert (done.exit_code, done.stderr) == (0, ""), arguments
         assert words in done.stdout.replace("\\_", "_")
         if form == "json":
             assert json.loads(done.stdout)["tables"][0]["rows"]
@@ -269,7 +271,7 @@ def test_tables_are_matched_by_the_names_of_their_items(tmp_path: Path) -> None:
     assert call(*TABLES, "--bootstrap-resamples", 100, "--quiet").stderr == ""
 
 
-def test_tables_without_item_names_are_not_matched_by_place(tmp_path: Path) -> None:
+def test_tables_without_item_names_are_not_matched_by_row(tmp_path: Path) -> None:
     write_tables(tmp_path, item="wording")
     done = call(*TABLES, "--bootstrap-resamples", 100)
     assert done.exit_code == 3
@@ -278,7 +280,7 @@ def test_tables_without_item_names_are_not_matched_by_place(tmp_path: Path) -> N
     assert call(*TABLES, "--bootstrap-resamples", 100, "--item", "wording").exit_code == 0
 
 
-def test_a_gate_reads_tables_too(tmp_path: Path) -> None:
+def test_a_gate_reads_tables(tmp_path: Path) -> None:
     write_tables(tmp_path)
     options = ("--cluster", "patient_id", "--bootstrap-resamples", 300)
     worse = ("--fail-if", "augrc worse by 0.01")

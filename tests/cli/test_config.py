@@ -1,4 +1,4 @@
-"""Settings of a project: which file counts, what it may say, what wins, and what is said about it."""
+"""Project settings: which file is used, its allowed content, its precedence, and the printed remarks."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def run(
     return call
 
 
-def test_a_file_says_what_a_call_leaves_out(run: Run, project: Path) -> None:
+def test_a_project_file_sets_missing_options(run: Run, project: Path) -> None:
     assert run("evaluate", "t.csv")[0] == 2  # which column is the truth?
     (project / "abstain.toml").write_text("level = 0.8\n" + COLUMNS_SET)
     code, out, err = run("evaluate", "t.csv")
     assert code == 0
     assert err == (
         "abstain.toml sets truth = mark, prediction = said, confidence = prob, cluster = person, level = 0.8; "
-        "--no-config leaves it out\n"
+        "--no-config ignores it\n"
     )
     assert "12 of 12 persons" in out
     assert "80% intervals" in out
@@ -66,7 +66,7 @@ def test_a_file_says_what_a_call_leaves_out(run: Run, project: Path) -> None:
     assert run("evaluate", "t.csv", *typed, "--level", 0.8, "--no-config")[1] == out
 
 
-def test_an_option_of_the_call_wins_also_where_it_is_the_default(run: Run, project: Path) -> None:
+def test_a_typed_option_wins_even_if_it_has_the_default_value(run: Run, project: Path) -> None:
     (project / "abstain.toml").write_text("level = 0.8\n" + COLUMNS_SET)
     code, out, err = run("evaluate", "t.csv", "--level", 0.95, "--cluster", "prob")
     assert code == 0
@@ -76,7 +76,9 @@ def test_an_option_of_the_call_wins_also_where_it_is_the_default(run: Run, proje
     assert "cluster" not in err
 
 
-def test_who_says_what_is_right_in_one_way_does_not_mean_the_other(run: Run, project: Path) -> None:
+def test_the_option_correct_replaces_truth_and_prediction_of_the_project_file(
+    run: Run, project: Path
+) -> None:
     (project / "abstain.toml").write_text(COLUMNS_SET)
     code, _, err = run("evaluate", "t.csv", "--correct", "mark")
     assert code == 0
@@ -90,13 +92,13 @@ def test_quiet_and_no_config(run: Run, project: Path) -> None:
     assert (code, "abstain.toml" in err) == (2, False)
 
 
-def test_a_verb_takes_what_it_has_an_option_for(run: Run, project: Path) -> None:
+def test_a_command_uses_only_settings_that_it_has_an_option_for(run: Run, project: Path) -> None:
     (project / "abstain.toml").write_text('loss = "zero_one"\n')
     assert run("metrics", "accuracy")[2] == ""
     assert "abstain.toml" not in run("check", "t.csv")[2]  # it has no --loss
 
 
-def test_the_nearest_file_counts_and_the_walk_ends_at_the_repository(run: Run, project: Path) -> None:
+def test_the_nearest_file_is_used_up_to_the_root_of_the_repository(run: Run, project: Path) -> None:
     (project / "abstain.toml").write_text(COLUMNS_SET)
     below = project / "below"
     with pytest.MonkeyPatch.context() as there:
@@ -104,21 +106,21 @@ def test_the_nearest_file_counts_and_the_walk_ends_at_the_repository(run: Run, p
         code, _, err = run("evaluate", "t.csv")
         assert code == 0
         assert err.startswith(f"{project / 'abstain.toml'} sets truth = mark")
-        # A file without the table is none; one with it is nearer.
+        # A pyproject.toml without [tool.abstain] is ignored.
         (below / "pyproject.toml").write_text('[project]\nname = "x"\n')
         assert run("evaluate", "t.csv")[2] == err
         (below / "pyproject.toml").write_text("[tool.abstain]\nlevel = 0.5\n")
         assert run("evaluate", "t.csv", "--correct", "mark")[2].startswith("pyproject.toml sets level = 0.5;")
         (below / "abstain.toml").write_text("level = 0.6\n")
         assert run("evaluate", "t.csv", "--correct", "mark")[2].startswith("abstain.toml sets level = 0.6;")
-        # Below a repository of its own, what is above is somebody else's.
+        # Files above the root of a nested repository are ignored.
         (below / "abstain.toml").unlink()
         (below / "pyproject.toml").unlink()
         (below / ".git").mkdir()
         assert run("evaluate", "t.csv")[0] == 2
 
 
-def test_outside_of_home_and_repository_only_the_working_directory_counts(
+def test_outside_of_home_and_repository_only_the_working_directory_is_searched(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / ".git").rmdir()
@@ -130,7 +132,7 @@ def test_outside_of_home_and_repository_only_the_working_directory_counts(
     assert run("evaluate", "t.csv")[0] == 0
 
 
-def test_gates_serve_where_none_is_given(run: Run, project: Path) -> None:
+def test_gates_of_the_project_file_are_used_unless_the_call_has_one(run: Run, project: Path) -> None:
     (project / "abstain.toml").write_text('gates = ["cmax below 0.5", "aurc above 0"]\n' + COLUMNS_SET)
     code, out, err = run("gate", "t.csv")
     assert code == 1
@@ -143,7 +145,7 @@ def test_gates_serve_where_none_is_given(run: Run, project: Path) -> None:
     assert "aurc is" not in out
 
 
-def test_systems_are_called_by_their_names(run: Run, project: Path) -> None:
+def test_the_project_file_names_systems(run: Run, project: Path) -> None:
     (project / "u.csv").write_text(TABLE)
     (project / "abstain.toml").write_text('[names]\nt = "the new one"\n' + COLUMNS_SET)
     arguments = ("compare", "t.csv", "u.csv", "--match", "rows")
@@ -154,7 +156,7 @@ def test_systems_are_called_by_their_names(run: Run, project: Path) -> None:
     assert "the new one" not in run(*arguments, "--name", "a", "--name", "b")[1]
 
 
-def test_a_report_shows_the_command_that_others_can_run(run: Run, project: Path) -> None:
+def test_a_report_shows_a_command_that_includes_the_settings(run: Run, project: Path) -> None:
     (project / "abstain.toml").write_text("level = 0.8\n" + COLUMNS_SET)
     assert run("report", "t.csv", "-o", "r.html", "-q")[0] == 0
     page = (project / "r.html").read_text()
@@ -180,28 +182,28 @@ def test_a_report_shows_the_command_that_others_can_run(run: Run, project: Path)
         ("gates = [1]", "abstain.toml: gates[0] must be text, got a number"),
         ("names.t = 2026-01-01", "abstain.toml: names.t must be text, got a date or a time"),
         ("level = ", "abstain.toml: not TOML: Invalid value (at "),
-        ("a = " + "[" * 5000, "abstain.toml: nested too deeply; --no-config leaves it out"),
+        ("a = " + "[" * 5000, "abstain.toml: nested too deeply; --no-config ignores the file"),
     ],
 )
-def test_what_a_file_may_not_say(run: Run, project: Path, content: str, message: str) -> None:
+def test_a_wrong_setting_is_an_error(run: Run, project: Path, content: str, message: str) -> None:
     (project / "abstain.toml").write_text(content)
     code, out, err = run("evaluate", "t.csv")
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
-    # Under [tool.abstain] the same is refused, in its own words.
+    # Without the file, the same call works.
     assert run("evaluate", "t.csv", "--no-config", "--correct", "mark")[0] == 0
 
 
-def test_a_file_that_is_no_text(run: Run, project: Path) -> None:
+def test_a_file_must_be_text_with_a_table(run: Run, project: Path) -> None:
     (project / "abstain.toml").write_bytes(b"\xff\xfe\x00")
-    assert "abstain.toml: not UTF-8 text, which TOML is" in run("evaluate", "t.csv")[2]
+    assert "abstain.toml: not UTF-8 text, as TOML requires" in run("evaluate", "t.csv")[2]
     (project / "abstain.toml").unlink()
     (project / "pyproject.toml").write_text("[tool]\nabstain = 3\n")
     assert "pyproject.toml: tool.abstain must be a table, got a number" in run("evaluate", "t.csv")[2]
 
 
-def test_the_page_has_every_key_and_its_examples_are_sound(run: Run, project: Path) -> None:
+def test_the_how_to_page_has_every_key_and_valid_examples(run: Run, project: Path) -> None:
     page = HOW_TO.read_text()
     for name in COLUMNS:
         assert f"`{name}`" in page
@@ -213,5 +215,5 @@ def test_the_page_has_every_key_and_its_examples_are_sound(run: Run, project: Pa
         assert "must be" not in run("evaluate", "t.csv")[2]
         assert f"{name} sets" in run("evaluate", "t.csv")[2]
         (project / name).unlink()
-    assert "--no-config" in run("evaluate", "--help")[1]
+    assert "--no-config" in run("evaluate", "--help-all")[1]
     assert "abstain.toml" in run("--help")[1]

@@ -1,4 +1,4 @@
-"""`abstain intervals` and `abstain sets` as a person meets them: real files, exit codes, what is written."""
+"""`abstain intervals` and `abstain sets`: input files, exit codes and output files."""
 
 from __future__ import annotations
 
@@ -37,24 +37,22 @@ def run(
             "lo": -1.0,
             "hi": 1.0,
             "lo90": -1.7,
-            "hi90": "inf" if place == 0 else 1.7,
-            "patient": place // 3,
-            "site": "ab"[place % 2],
-            "age": 20 + place,
-            "crossed": 5 if place == 7 else -1,
-            "word": "secret" if place == 4 else place,
+            "hi90": "inf" if row == 0 else 1.7,
+            "patient": row // 3,
+            "site": "ab"[row % 2],
+            "age": 20 + row,
+            "crossed": 5 if row == 7 else -1,
+            "word": "secret" if row == 4 else row,
         }
-        for place, value in enumerate(truth.tolist())
+        for row, value in enumerate(truth.tolist())
     ]
     with (tmp_path / "preds.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
     lines = [
-        json.dumps(
-            {"label": "xyz"[place % 3], "set": ["x", "y"][: place % 3], "x": 1, "y": place % 2, "z": 0}
-        )
-        for place in range(60)
+        json.dumps({"label": "xyz"[row % 3], "set": ["x", "y"][: row % 3], "x": 1, "y": row % 2, "z": 0})
+        for row in range(60)
     ]
     (tmp_path / "sets.jsonl").write_text("\n".join(lines) + "\n")
 
@@ -76,7 +74,7 @@ BASIC = ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi"
 QUICK = ("--bootstrap-resamples", "20")
 
 
-def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_intervals_writes_results_json_and_charts(run: Callable[..., Outcome], tmp_path: Path) -> None:
     outcome = run(
         *BASIC, *QUICK, "--cluster", "patient", "--by", "site", "-o", "out.json", "--charts", "pictures"
     )
@@ -96,7 +94,7 @@ def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcom
         "by": ["site"],
     }
     assert nominal["verdict"]["verdict"] in outcome.out
-    names = {place.name for place in (tmp_path / "pictures").iterdir()}
+    names = {row.name for row in (tmp_path / "pictures").iterdir()}
     assert names == {"coverage.svg", "coverage-by-size.svg", "width.svg", "coverage-by-site.svg"}
     assert outcome.out.count("pictures/") == 4
 
@@ -114,7 +112,7 @@ def test_several_levels_and_infinite_bounds(run: Callable[..., Outcome]) -> None
     assert results_json["warnings"][0]["code"] == "infinite_intervals"
 
 
-def test_quiet_prints_paths_alone(run: Callable[..., Outcome]) -> None:
+def test_quiet_prints_only_paths(run: Callable[..., Outcome]) -> None:
     outcome = run(*BASIC, *QUICK, "--quiet", "-o", "out.json", "--charts", "p", "--chart-format", "json")
     assert outcome.out.splitlines() == [
         "out.json",
@@ -124,9 +122,9 @@ def test_quiet_prints_paths_alone(run: Callable[..., Outcome]) -> None:
     ]
 
 
-def test_nothing_is_written_that_nobody_named(run: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_no_file_is_written_without_an_option_for_it(run: Callable[..., Outcome], tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    assert "\n\nTo keep it: -o NAME.json (every number)" in run(*BASIC, *QUICK).out
+    assert "\n\nTo save it: -o NAME.json (all results)" in run(*BASIC, *QUICK).out
     assert run(*BASIC, *QUICK).out.startswith(run(*BASIC, *QUICK, "--quiet").out)
     assert sorted(tmp_path.iterdir()) == before
     table = run(*BASIC, *QUICK, "-q", "-o", "t.md").out
@@ -166,7 +164,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
     ("arguments", "code", "message"),
     [
         ((*BASIC[:-1], "95"), 2, "did you mean 0.95"),
-        ((*BASIC, "--low", "lo"), 2, "give --low, --high and --nominal equally often, got 2, 1 and 1"),
+        ((*BASIC, "--low", "lo"), 2, "pass --low, --high and --nominal equally often, got 2, 1 and 1"),
         (("intervals", "absent.csv", *BASIC[2:]), 2, "absent.csv: no such file"),
         ((*BASIC, "--by", "sites"), 2, "has no column 'sites' (did you mean 'site'?)"),
         (
@@ -208,7 +206,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         (
             ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--nominal", "0.9"),
             3,
-            "column 'label' has a label that is no class at line 3",
+            "column 'label' has a label that is not a class at line 3",
         ),
         (
             ("sets", "sets.jsonl", "--truth", "y", "--members", "x", "--nominal", "0.9"),
@@ -222,7 +220,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         ),
     ],
 )
-def test_mistakes_end_in_a_sentence(
+def test_a_wrong_call_ends_with_an_error_message(
     run: Callable[..., Outcome], arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     outcome = run(*arguments)
@@ -232,14 +230,16 @@ def test_mistakes_end_in_a_sentence(
     assert "Traceback" not in outcome.err
 
 
-def test_the_claim_is_judged_and_the_level_is_that_of_our_intervals(run: Callable[..., Outcome]) -> None:
-    """About 0.68 of the truths are covered: more than a claim of 0.3, less than one of 0.95."""
+def test_verdicts_depend_on_the_nominal_coverage_and_confidence_intervals_on_the_level(
+    run: Callable[..., Outcome],
+) -> None:
+    """About 0.68 of the truths are covered: more than a nominal coverage of 0.3, less than 0.95."""
     for nominal, verdict in (("0.3", "over-covered"), ("0.95", "under-covered"), ("0.7", "inconclusive")):
         options = (*BASIC[:-1], nominal, *QUICK)
-        found = json.loads(run(*options, "--json", "--level", "0.9").out)
-        assert found["by_nominal"][0]["nominal"] == float(nominal)
-        assert found["by_nominal"][0]["verdict"]["verdict"] == verdict
-        assert found["settings"]["level"] == found["by_nominal"][0]["metrics"]["coverage"]["level"] == 0.9
+        results = json.loads(run(*options, "--json", "--level", "0.9").out)
+        assert results["by_nominal"][0]["nominal"] == float(nominal)
+        assert results["by_nominal"][0]["verdict"]["verdict"] == verdict
+        assert results["settings"]["level"] == results["by_nominal"][0]["metrics"]["coverage"]["level"] == 0.9
         shown = run(*options, "-o", "out.json").out
         row = next(line for line in shown.splitlines() if line.startswith(f"{nominal} "))
         assert row.split("]", 1)[1].split("  ")[1].strip() == verdict
@@ -247,7 +247,7 @@ def test_the_claim_is_judged_and_the_level_is_that_of_our_intervals(run: Callabl
     assert "90% intervals" in run(*BASIC, *QUICK, "-o", "out.json", "--level", "0.9").out
 
 
-def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> None:
+def test_the_table_agrees_with_the_results_json(run: Callable[..., Outcome]) -> None:
     results_json = json.loads(run(*BASIC, *QUICK, "--by", "site", "--json").out)
     rows = list(csv.DictReader(run(*BASIC, *QUICK, "--by", "site", "--format", "csv").out.splitlines()))
     assert list(rows[0]) == [
@@ -281,14 +281,14 @@ def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
     assert json.loads(outcome.out)["title"] == "abstain conformal artifact"
 
 
-def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> list[object]:
-    """The claims of the artifact from each source, in the words of the verb; and that each is read at all."""
-    found = []
+def _results(run: Callable[..., Outcome], command: tuple[str, ...], *sources: str) -> list[object]:
+    """Return the results by nominal coverage from each source, after checking that it could be read."""
+    results = []
     for source in sources:
-        outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
+        outcome = run(*command[:1], source, *command[2:], *QUICK, "--json")
         assert outcome.code == 0, outcome.err
-        found.append(json.loads(outcome.out)["by_nominal"])
-    return found
+        results.append(json.loads(outcome.out)["by_nominal"])
+    return results
 
 
 def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
@@ -298,12 +298,12 @@ def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_pat
     header, *rows = text.splitlines(keepends=True)
     (tmp_path / "part_1.csv").write_text(header + "".join(rows[:40]))
     (tmp_path / "part_2.csv").write_text(header + "".join(rows[40:]))
-    first, *others = _same(run, BASIC, "preds.csv", "preds.csv.gz", "preds.txt", "part_*.csv")
+    first, *others = _results(run, BASIC, "preds.csv", "preds.csv.gz", "preds.txt", "part_*.csv")
     assert all(other == first for other in others)
 
 
 def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--nominal", "0.9")
+    command = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--nominal", "0.9")
     text = (tmp_path / "sets.jsonl").read_text()
     (tmp_path / "sets.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     records = [json.loads(line) for line in text.splitlines()]
@@ -311,5 +311,5 @@ def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Pa
     (tmp_path / "sets.txt").write_text("\n".join(["label;set", *lines]) + "\n")
     (tmp_path / "half_1.jsonl").write_text("".join(text.splitlines(keepends=True)[:30]))
     (tmp_path / "half_2.jsonl").write_text("".join(text.splitlines(keepends=True)[30:]))
-    first, *others = _same(run, verb, "sets.jsonl", "sets.jsonl.gz", "sets.txt", "half_*.jsonl")
+    first, *others = _results(run, command, "sets.jsonl", "sets.jsonl.gz", "sets.txt", "half_*.jsonl")
     assert all(other == first for other in others)

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: real processes' code paths, real files, exit codes."""
+"""`abstain evaluate`: results, files, messages, exit codes, progress bar and interrupts."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def test_one_input(run: Callable[..., Outcome], tmp_path: Path) -> None:
     assert differences(load("expected_single_all.json"), json.loads((tmp_path / "m.json").read_text())) == []
     assert "hybrid_evidence_similarity" in done.out
     assert "0.256 [0.145, 0.434]" in done.out
-    assert done.out.rstrip().endswith("artifact: m.json")
+    assert done.out.rstrip().endswith("results: m.json")
 
 
 @pytest.mark.parametrize("interval", ["jackknife", "percentile", "bca"])
 def test_intervals_by_another_method(interval: str, run: Callable[..., Outcome], tmp_path: Path) -> None:
-    """The bootstrap block stays what it is; the intervals beside it, and the summary, go by what was asked for."""
+    """The bootstrap block does not change; the other intervals and the summary use the requested method."""
     done = run(
         "evaluate", RUN, "--mode", "few_shot", "--confidence", "all", "--loss", "abs", "--interval", interval,
         "--bootstrap-resamples", 300, "-o", "m.json",
@@ -110,10 +110,10 @@ def test_one_mode_serves_every_input(run: Callable[..., Outcome]) -> None:
 
 
 ONE = ("evaluate", RUN, "--mode", "few_shot", "--resamples", 5)
-KEEP = "\n\nTo keep it: -o NAME.json (every number), .html (a report), .md .csv .tex .txt\n"
+KEEP = "\n\nTo save it: -o NAME.json (all results), .html (a report), .md .csv .tex .txt\n"
 
 
-def test_no_file_is_written_that_nobody_asked_for(run: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_no_file_is_written_without_output(run: Callable[..., Outcome], tmp_path: Path) -> None:
     done = run(*ONE)
     assert done.out.endswith(KEEP)
     assert KEEP.strip() not in run(*ONE, "--quiet").out
@@ -121,24 +121,24 @@ def test_no_file_is_written_that_nobody_asked_for(run: Callable[..., Outcome], t
 
 
 @pytest.mark.parametrize(
-    ("name", "begins", "called"),
+    ("name", "begins", "label"),
     [
-        ("a.json", "{", "artifact:"),
+        ("a.json", "{", "results:"),
         ("a.HTML", "<!DOCTYPE html>", "report:"),
         ("a.htm", "<!DOCTYPE html>", "report:"),
         ("a.md", "**", "table:"),
         ("a.csv", "confidence,metric,value,", "table:"),
         ("a.tex", "% needs", "table:"),
         ("a.txt", str(RUN), "summary:"),
-        ("a", "{", "artifact:"),
+        ("a", "{", "results:"),
     ],
 )
-def test_the_ending_decides_what_is_written(
-    name: str, begins: str, called: str, run: Callable[..., Outcome], tmp_path: Path
+def test_the_ending_of_the_output_file_sets_its_format(
+    name: str, begins: str, label: str, run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     done = run(*ONE, "-o", name)
     assert (done.code, done.err) == (0, "")
-    assert done.out.endswith(f"\n\n{called} {name}\n")
+    assert done.out.endswith(f"\n\n{label} {name}\n")
     assert (tmp_path / name).read_text().startswith(begins)
     assert run(*ONE, "-q", "-o", name).out == f"{name}\n"
 
@@ -153,24 +153,31 @@ def test_a_format_that_contradicts_the_ending_is_refused(run: Callable[..., Outc
     assert "toprule" in (tmp_path / "t.tex").read_text()
 
 
-def test_systems_are_called_as_the_user_calls_them(run: Callable[..., Outcome]) -> None:
+def test_the_option_name_names_systems(run: Callable[..., Outcome]) -> None:
     both = ("evaluate", RUN, RUN, "--mode", "zero_shot", "--mode", "few_shot", "--resamples", 5)
-    said = run(*both, "--name", "old", "--name", "new").out
-    assert "\nnew: " in said
-    assert "new - old" in said
+    out = run(*both, "--name", "old", "--name", "new").out
+    assert "\nnew: " in out
+    assert "new - old" in out
     for names in (("--name", "old"), ("--name", "x", "--name", "x")):
         done = run(*both, *names)
         assert done.code == 2
-        assert "give --name once per input, each another" in done.err
+        assert "pass --name once per input, with different names" in done.err
 
 
-def test_json_goes_to_stdout_and_nowhere_else(run: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_explain_adds_the_meaning_of_the_numbers(run: Callable[..., Outcome]) -> None:
+    short, long = run(*ONE).out, run(*ONE, "--explain").out
+    assert len(long.splitlines()) > len(short.splitlines())
+    both = ("compare", RUN, RUN, "--mode", "zero_shot", "--mode", "few_shot")
+    assert len(run(*both, "--explain").out) > len(run(*both).out)
+
+
+def test_json_is_printed_and_not_written(run: Callable[..., Outcome], tmp_path: Path) -> None:
     done = run("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 5, "--json")
     assert json.loads(done.out)["schema_version"] == "1"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_reach_the_artifact(run: Callable[..., Outcome]) -> None:
+def test_the_results_json_has_the_settings(run: Callable[..., Outcome]) -> None:
     done = run(
         "evaluate", RUN, "--mode", "few_shot", "--confidence", "token_msp,retrieval_reference_count",
         "--confidence", "secondary:token_msp+consistency:product", "--coverage-grid", "0.25,0.5",
@@ -203,13 +210,13 @@ def test_schema(run: Callable[..., Outcome]) -> None:
     assert "did you mean 'metrics'" in done.err
 
 
-def test_threads_change_no_number_and_must_be_some(run: Callable[..., Outcome]) -> None:
+def test_the_number_of_threads_does_not_change_the_results(run: Callable[..., Outcome]) -> None:
     call = ("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 50, "--json")
-    found = [json.loads(run(*call, "--threads", count).out) for count in (1, 3)]
-    assert {results_json.pop("kernel") for results_json in found} <= {"compiled", "numpy"}
-    for results_json in found:
+    documents = [json.loads(run(*call, "--threads", count).out) for count in (1, 3)]
+    assert {results_json.pop("kernel") for results_json in documents} <= {"compiled", "numpy"}
+    for results_json in documents:
         del results_json["created_at"]
-    assert found[0] == found[1]
+    assert documents[0] == documents[1]
     refused = run(*call, "--threads", 0)
     assert refused.code == 2
     assert "threads must be" in refused.err
@@ -218,7 +225,7 @@ def test_threads_change_no_number_and_must_be_some(run: Callable[..., Outcome]) 
 
 def test_version_and_help(run: Callable[..., Outcome]) -> None:
     assert re.fullmatch(r"abstain \d+\.\d+\.\d+\nkernel: (compiled|numpy( \(.*\))?)\n", run("--version").out)
-    text = run("evaluate", "--help").out
+    text = run("evaluate", "--help-all").out
     for flag in (
         "--input", "--mode", "--loss", "--confidence", "--coverage-grid", "--area-coverage", "--bootstrap-resamples",
         "--seed", "--output", "--match", "--intersection-only", "--truth-may-differ", "--quiet", "--json", "--weight",
@@ -288,13 +295,13 @@ BAD: dict[str, tuple[str, list[object], int, str]] = {
         _edited(len),
         [RUN, RUN],
         2,
-        "one input to judge or two to compare, got 3; abstain compare takes more",
+        "one input to evaluate or two to compare, got 3; abstain compare takes more",
     ),
     "too many modes": (
         _edited(len),
         ["--mode", "a", "--mode", "b"],
         2,
-        "--mode was given 2 times for 1 input",
+        "--mode was passed 2 times for 1 input",
     ),
     "output directory": (_edited(len), ["--output", "none/m.json"], 2, "the directory none does not exist"),
     "output is a directory": (_edited(len), ["--output", "."], 2, "is a directory"),
@@ -304,7 +311,7 @@ BAD: dict[str, tuple[str, list[object], int, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_a_sentence_an_exit_code_and_no_file(
+def test_bad_input_ends_with_a_message_and_an_exit_code_and_no_file(
     name: str, run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     content, arguments, code, message = BAD[name]
@@ -320,7 +327,7 @@ def test_bad_input_is_a_sentence_an_exit_code_and_no_file(
 def test_no_input(run: Callable[..., Outcome]) -> None:
     done = run("evaluate")
     assert done.code == 2
-    assert "give one input to judge or two to compare, got 0" in done.err
+    assert "pass one input to evaluate or two to compare, got 0" in done.err
     assert run("evaluate", "nowhere.json").err == "abstain: nowhere.json: no such file\n"
 
 
@@ -339,13 +346,13 @@ def test_markup_in_a_label_is_only_text(run: Callable[..., Outcome], tmp_path: P
     assert "[bold]x" in done.out
 
 
-# The program, for which a minute is over after a second and a half.
+# The command line, with the limit of a minute shortened to 1.5 seconds.
 _IN_A_HURRY = "from abstain.cli import _terminal, main; _terminal._LONG_SECONDS = 1.5; main()"
 
 
 @pytest.mark.slow
 def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> None:
-    """A real terminal on stderr: long work, here numpy's, shows a bar there; the artifact on stdout stays clean."""
+    """Long work shows a bar on stderr, here a real terminal; the results JSON on stdout is not affected."""
     master, slave = pty.openpty()
     command = [
         sys.executable,
@@ -367,7 +374,7 @@ def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> No
     )
     os.close(slave)
     shown = bytearray()
-    # A terminal holds only a few kilobytes that nobody has read; then the process would wait.
+    # A terminal buffers only a few kilobytes; if they were not read, the process would wait.
     reader = threading.Thread(target=_drain, args=(master, shown))
     reader.start()
     output, _ = process.communicate(timeout=300)
@@ -376,7 +383,7 @@ def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> No
     assert process.returncode == 0
     assert json.loads(output)["schema_version"] == "1"
     assert b"resampling" in shown
-    # How much time is left, and once the minute is over, what would have saved it; said once.
+    # The remaining time, and after a minute one hint at shorter work.
     assert re.search(rb"\d:\d\d:\d\d", shown)
     advice = b"resampling takes more than a minute; fewer --resamples, fewer metrics or confidences, or none"
     plain = b" ".join(re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).split())
@@ -397,7 +404,7 @@ def _drain(terminal: int, shown: bytearray) -> None:
 
 
 def _wait_until_at_work(process: int) -> None:
-    """Wait until a process has worked for two seconds: by then it resamples, however busy the machine is."""
+    """Wait until a process has used two seconds of CPU time: by then it resamples."""
     ticks = os.sysconf("SC_CLK_TCK")
     for _ in range(600):
         fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
@@ -433,7 +440,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_not_an_error(tmp_path: Path) -> None:
     line = f"{sys.executable} -m abstain schema metrics | head -n 1"
     done = subprocess.run(["bash", "-c", line], capture_output=True, cwd=tmp_path, check=True)
     assert done.stderr == b""

@@ -1,4 +1,4 @@
-"""`abstain gate`: exit codes that a pipeline obeys, and files that CI systems read."""
+"""`abstain gate`: exit codes for CI, and files that CI systems read."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_exit_codes(conditions: tuple[str, ...], options: tuple[str, ...], code: int) -> None:
-    asked = [part for condition in conditions for part in ("--fail-if", condition)]
-    done = call("gate", *FEW_SHOT, *asked, *options)
+    flags = [part for condition in conditions for part in ("--fail-if", condition)]
+    done = call("gate", *FEW_SHOT, *flags, *options)
     assert done.exit_code == code, done.stdout
     assert done.stderr == ""
     assert (done.stdout == "") == ("--quiet" in options)
@@ -108,7 +108,7 @@ def test_json_is_printed_as_by_format_json_and_a_file_is_written_as_well(tmp_pat
     assert "| cmax below 0.9 | fail |" in (tmp_path / "gate.md").read_text()
 
 
-def test_inconclusive_counts_in_junit_as_asked(tmp_path: Path) -> None:
+def test_junit_counts_inconclusive_conditions_as_requested(tmp_path: Path) -> None:
     for verdict, tag in (("pass", "system-out"), ("fail", "failure")):
         call("gate", *FEW_SHOT, "--fail-if", OPEN, "--inconclusive", verdict, "--junit", "gate.xml")
         case = ET.parse(tmp_path / "gate.xml").getroot().find("testsuite/testcase")
@@ -136,14 +136,16 @@ def test_inconclusive_counts_in_junit_as_asked(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_mistakes_are_answered(arguments: tuple[object, ...], code: int, message: str) -> None:
+def test_a_wrong_call_ends_with_an_error_message(
+    arguments: tuple[object, ...], code: int, message: str
+) -> None:
     done = call("gate", *arguments)
     assert done.exit_code == code, done.stdout
     assert message in done.stderr
 
 
 def test_hostile_names_stay_text() -> None:
-    """A name of a metric or a cluster can hold anything; neither XML nor Markdown nor the terminal may run it."""
+    """The name of a metric or a cluster is escaped in XML, in Markdown and on the terminal."""
     hostile = "</testcase><script>alert(1)</script>\x1b[31m|x|\x00"
     run = Items.from_arrays([1] * 20, [1] * 20, confidence=[1.0] * 20)
     result = gate(run, "accuracy below 0.5", resamples=50)
@@ -165,7 +167,7 @@ def test_conditions_from_a_file(tmp_path: Path) -> None:
     assert "not above 0.9" in done.stdout
     gates.write_text("# nothing\n")
     done = call("gate", RUN, "--mode", "few_shot", "--fail-if", f"@{gates}")
-    assert (done.exit_code, "holds no condition" in done.stderr) == (2, True)
+    assert (done.exit_code, "has no conditions" in done.stderr) == (2, True)
     gates.write_bytes(b"\xff\xfe")
     assert call("gate", RUN, "--mode", "few_shot", "--fail-if", f"@{gates}").exit_code == 3
     done = call("gate", RUN, "--mode", "few_shot", "--fail-if", f"@{tmp_path / 'none.txt'}")
@@ -176,16 +178,23 @@ def test_github_gets_annotations_and_a_summary(tmp_path: Path, monkeypatch: pyte
     summary = tmp_path / "summary.md"
     summary.write_text("# before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    asked = ("--fail-if", "cmax below 90%", "--fail-if", "aurc above 0.9", "--fail-if", "cmax below 0.69")
-    done = call("gate", RUN, "--mode", "few_shot", *asked, "--github")
+    conditions = (
+        "--fail-if",
+        "cmax below 90%",
+        "--fail-if",
+        "aurc above 0.9",
+        "--fail-if",
+        "cmax below 0.69",
+    )
+    done = call("gate", RUN, "--mode", "few_shot", *conditions, "--github")
     assert done.exit_code == 1
     lines = [line for line in done.stdout.splitlines() if line.startswith("::")]
     assert [line.partition("::cmax is 0.672 [")[0] for line in lines] == [
         "::error title=abstain gate, fail",
         "::warning title=abstain gate, inconclusive",
     ]
-    told = summary.read_text()
-    assert told.startswith("# before\n**Gate: fail**")
-    assert "Answers are ranked by" in told
-    assert call("gate", RUN, "--mode", "few_shot", *asked).stdout.count("::") == 0
-    assert summary.read_text() == told
+    text = summary.read_text()
+    assert text.startswith("# before\n**Gate: fail**")
+    assert "Answers are ranked by" in text
+    assert call("gate", RUN, "--mode", "few_shot", *conditions).stdout.count("::") == 0
+    assert summary.read_text() == text

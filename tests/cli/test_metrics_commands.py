@@ -1,4 +1,4 @@
-"""Metrics on the command line: the list, tables by group, the user's own metric as the docs write it, comparisons."""
+"""Metrics on the command line: the list, tables by group, comparisons, and the custom metric of the how-to page."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ def test_the_metric_of_the_how_to_is_bootstrapped_compared_and_printed(
     one = json.loads(Path("one.json").read_text())["metrics"]
     assert one["overall"]["tokens_per_right_answer"]["ci95"]
     assert one["definitions"]["tokens_per_right_answer"]["definition"] == own_metric.split(":", maxsplit=1)[0]
-    asked = ("evaluate", *files, "--metric", own_metric, "-o", "two.json", "--bootstrap-resamples", 60)
-    code, _, err = run(*asked)
+    arguments = ("evaluate", *files, "--metric", own_metric, "-o", "two.json", "--bootstrap-resamples", 60)
+    code, _, err = run(*arguments)
     assert code == 3
     assert "--match rows" in err
-    code, out, err = run(*asked, "--match", "rows")
+    code, out, err = run(*arguments, "--match", "rows")
     assert (code, err) == (0, "")
     assert re.search(r"tokens_per_right_answer .* \w+ is better$", out, re.M)
     paired = json.loads(Path("two.json").read_text())
@@ -137,7 +137,7 @@ def test_the_metric_of_the_how_to_is_bootstrapped_compared_and_printed(
     assert paired["comparison"]["deltas"] == {}
 
 
-def test_metrics_beside_a_confidence_on_a_run(run: Run) -> None:
+def test_metrics_and_a_confidence_on_a_run(run: Run) -> None:
     code, out, err = run(
         "evaluate", EXAMPLES / "run_a.json", "--mode", "few_shot", "--confidence", "llm", "--metric", "regression",
         "--by", "item", "--bootstrap-resamples", 50, "-o", "m.json",
@@ -150,17 +150,17 @@ def test_metrics_beside_a_confidence_on_a_run(run: Run) -> None:
 
 
 def test_totals_of_an_instrument(run: Run, tmp_path: Path) -> None:
-    asked = ("evaluate", EXAMPLES / "run_a.json", "--mode", "few_shot", "--bootstrap-resamples", 20)
+    arguments = ("evaluate", EXAMPLES / "run_a.json", "--mode", "few_shot", "--bootstrap-resamples", 20)
     metrics = ("--metric", "severity_tier_accuracy,mae", "-o", "m.json")
-    code, out, err = run(*asked, *metrics, "--instrument", "PHQ-8")
+    code, out, err = run(*arguments, *metrics, "--instrument", "PHQ-8")
     assert (code, err) == (0, "")
     assert "severity_tier_accuracy" in out
     assert "27 items: 2 answered" in out
-    code, _, err = run(*asked, *metrics, "--instrument", "PHQ-9")
+    code, _, err = run(*arguments, *metrics, "--instrument", "PHQ-9")
     assert code == 2
     assert "unknown instrument 'PHQ-9' (did you mean 'PHQ-8'?)" in err
     (tmp_path / "own.json").write_text('{"name": "x"}')
-    code, _, err = run(*asked, *metrics, "--instrument", "own.json")
+    code, _, err = run(*arguments, *metrics, "--instrument", "own.json")
     assert code == 3
     assert "an instrument needs name, items, item_scale" in err
 
@@ -175,9 +175,9 @@ class TestList:
 
     def test_one_metric_in_full(self, run: Run) -> None:
         _, out, _ = run("metrics", "abstention_precision", "coverage_at_risk@0.05")
-        assert "undefined when: no row says whether it should be abstained from" in out
+        assert "undefined if: no row says whether it should be abstained from" in out
         assert "docs/definitions/abstention.md#abstention_precision" in out
-        assert "asked with risk = 0.05" in out
+        assert "parameter: risk = 0.05" in out
 
     def test_a_bundle_in_full(self, run: Run) -> None:
         _, out, _ = run("metrics", "default_accuracy")
@@ -226,9 +226,9 @@ def test_the_bins_of_a_calibration_error_are_set_by_name(run: Run, tmp_path: Pat
     code, out, _ = run("evaluate", "results.json", "-m", "ece,ece@3", "--json")
     assert code == 0
     found = json.loads(out)["metrics"]["overall"]
-    asked = [row for row in rows if not row.abstained]
-    right = [float(row.prediction == row.ground_truth) for row in asked]
-    stated: list[Any] = [row.confidence for row in asked]
+    answered = [row for row in rows if not row.abstained]
+    right = [float(row.prediction == row.ground_truth) for row in answered]
+    stated: list[Any] = [row.confidence for row in answered]
     for name, bins in (("expected_calibration_error", 15), ("expected_calibration_error@3", 3)):
         expected = expected_calibration_error(right, stated, bins=bins)
         assert found[name]["value"] == pytest.approx(expected)

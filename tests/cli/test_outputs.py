@@ -1,4 +1,4 @@
-"""What verbs write: never over an input, never half a file; devices and pipes are written to."""
+"""Output files: an input is never overwritten, and a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from processes import FEW_SHOT, RUN, abstain, names, on_linux, started, with_sma
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Every verb that writes: a call of it without its files, its inputs (as they are given) and its outputs.
+# Every command that writes: its options without files, its inputs (as passed) and its outputs.
 QUICK = ("--mode", "few_shot", "--bootstrap-resamples", "0")
 INTERVALS = ("--truth", "y", "--low", "lo", "--high", "hi", "--nominal", "0.9", "--bootstrap-resamples", "0")
 SETS = ("--truth", "label", "--set", "set", "--nominal", "0.9", "--bootstrap-resamples", "0")
 LEARN = ("--mode", "few_shot")
 TRAIN = (*LEARN, "--method", "logistic", "--features", "verbalized_confidence")
 RULES = {"--abstain-rule": "phrases:@phrases.txt", "--failed-rule": "phrases:@phrases.txt"}
-JUDGED = {"--calibration": "calibration.json", **RULES}
-RUNS = {"INPUT...": "run.json", "--input": "run.json", **JUDGED}
+EVALUATED = {"--calibration": "calibration.json", **RULES}
+RUNS = {"INPUT...": "run.json", "--input": "run.json", **EVALUATED}
 TABLE = {"INPUT": "table.csv"}
 CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     "evaluate": (QUICK, {**RUNS, "--instrument": "form.json"}, ("-o",)),
@@ -38,12 +38,12 @@ CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     "compare": ((*QUICK, "run_b.json"), RUNS, ("-o",)),
     "gate": (
         (*QUICK, "--fail-if", "cmax below 0.1"),
-        {"RUN": "run.json", "--baseline": "run.json", "--policy": "policy.json", **JUDGED},
+        {"RUN": "run.json", "--baseline": "run.json", "--policy": "policy.json", **EVALUATED},
         ("-o", "--junit", "--markdown"),
     ),
     "threshold": (
         ("--mode", "few_shot", "--risk", "50%"),
-        {"INPUT": "run.json", "--check": "run_b.json", **JUDGED},
+        {"INPUT": "run.json", "--check": "run_b.json", **EVALUATED},
         ("-o",),
     ),
     "apply": (
@@ -66,7 +66,7 @@ CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
         ("-o",),
     ),
 }
-# What a parameter that names files is called; `check` and `metrics` write nothing, `demo` reads nothing.
+# The metavars of parameters for files. The commands in SILENT write no file, or read none.
 FILES = {"FILE", "INPUT", "RUN", "TABLE", "POLICY", "RULE", "INPUT...", "KEY FILE"}
 SILENT = {"check", "metrics", "schema", "demo", "power"}
 
@@ -97,7 +97,7 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
             yield before + name, command
 
 
-def test_the_table_knows_every_parameter_that_names_files() -> None:
+def test_the_calls_cover_every_parameter_for_files() -> None:
     for name, command in commands(get_command(app)):
         if name in SILENT:
             continue
@@ -105,29 +105,29 @@ def test_the_table_knows_every_parameter_that_names_files() -> None:
         known = {*inputs, *outputs, "--instrument", "--join"}
         for parameter in command.params:
             if parameter.metavar in FILES:
-                said = {parameter.metavar, *parameter.opts}
-                assert said & known, f"{name} {parameter.opts}: is it an input or an output?"
+                names_of_parameter = {parameter.metavar, *parameter.opts}
+                assert names_of_parameter & known, f"{name} {parameter.opts}: is it an input or an output?"
 
 
 CASES = [
-    (verb, given, output)
-    for verb, (_, inputs, outputs) in CALLS.items()
-    for given in inputs
+    (command, source, output)
+    for command, (_, inputs, outputs) in CALLS.items()
+    for source in inputs
     for output in outputs
 ]
 
 
-@pytest.mark.parametrize(("verb", "given", "output"), CASES)
-def test_an_input_is_never_an_output(verb: str, given: str, output: str, files: dict[str, bytes]) -> None:
-    options, inputs, _ = CALLS[verb]
-    name = inputs[given].rpartition("@")[2]
+@pytest.mark.parametrize(("command", "source", "output"), CASES)
+def test_an_input_is_never_an_output(command: str, source: str, output: str, files: dict[str, bytes]) -> None:
+    options, inputs, _ = CALLS[command]
+    name = inputs[source].rpartition("@")[2]
     first = next(iter(inputs.values()))
-    # Through a link, and with the ending of a chart where the verb draws one.
-    link = Path(f"link{'.svg' if verb == 'plot' else ''}")
+    # The output is a link to the input, with the ending of a chart for plot.
+    link = Path(f"link{'.svg' if command == 'plot' else ''}")
     link.symlink_to(name)
-    alone = {"--input": [given, name]}.get(given, [inputs[given]])
-    source = alone if given.isupper() or given == "--input" else [first, given, *alone]
-    done = call(*verb.split(), *source, *options, output, link)
+    value = {"--input": [source, name]}.get(source, [inputs[source]])
+    arguments = value if source.isupper() or source == "--input" else [first, source, *value]
+    done = call(*command.split(), *arguments, *options, output, link)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == f"abstain: {link}: is the input {name} itself; name another file for the output\n"
     link.unlink()
@@ -209,17 +209,17 @@ def test_a_gate_writes_whole_files_and_none_if_nothing_can_be_printed(
     )
 
 
-@pytest.mark.parametrize("verb", ["evaluate", pytest.param("report", marks=pytest.mark.nightly)])
-def test_a_full_disk_leaves_the_old_file(verb: str, tmp_path: Path, files: dict[str, bytes]) -> None:
+@pytest.mark.parametrize("command", ["evaluate", pytest.param("report", marks=pytest.mark.nightly)])
+def test_a_full_disk_leaves_the_old_file(command: str, tmp_path: Path, files: dict[str, bytes]) -> None:
     Path("out").write_bytes(b"old")
-    done = abstain(verb, *FEW_SHOT, "-o", "out", cwd=tmp_path, preexec_fn=with_small_disk)
+    done = abstain(command, *FEW_SHOT, "-o", "out", cwd=tmp_path, preexec_fn=with_small_disk)
     assert (done.returncode, done.stderr) == (2, b"abstain: out: cannot be written (File too large)\n")
     assert Path("out").read_bytes() == b"old"
     assert names(tmp_path) == sorted([*files, "out"])
 
 
 @pytest.mark.slow
-def test_a_locked_folder_and_a_locked_file_are_said_before_the_work(tmp_path: Path) -> None:
+def test_a_locked_folder_or_file_is_reported_before_the_evaluation(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir()
     (tmp_path / "file").write_bytes(b"kept")

@@ -17,18 +17,18 @@ def call(*arguments: object) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_command_says_what_python_says() -> None:
+def test_the_command_gives_the_result_of_the_python_function() -> None:
     code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02)
     items = abstain.read(RUN, mode="few_shot")
-    found = abstain.power(items, metric="augrc", difference=0.02)
+    expected = abstain.power(items, metric="augrc", difference=0.02)
     assert code == 0
-    assert out.startswith(f"{found}.\n")
-    assert "a correlation of 0.5 between the systems is assumed" in out
+    assert " ".join(out.split()).startswith(f"{expected}. ")
+    assert "a correlation of 0.5 between the systems is assumed" in " ".join(out.split())
     code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02, "--json")
-    assert json.loads(out)["clusters_needed"] == found.clusters_needed
+    assert json.loads(out)["clusters_needed"] == expected.clusters_needed
 
 
-def test_two_systems_and_assumptions() -> None:
+def test_a_pilot_of_two_systems_and_an_assumed_standard_error() -> None:
     code, out, err = call(
         RUN, RUN, "--mode", "zero_shot", "--mode", "few_shot", "--intersection-only", "--metric", "augrc",
         "--difference", 0.02,
@@ -49,7 +49,9 @@ def test_two_systems_and_assumptions() -> None:
         (("no.json", "--metric", "augrc", "--difference", 0.1), 2, "no.json"),
     ],
 )
-def test_mistakes(arguments: tuple[object, ...], code: int, message: str) -> None:
+def test_a_wrong_call_ends_with_an_error_message(
+    arguments: tuple[object, ...], code: int, message: str
+) -> None:
     done, _, err = call(*arguments)
     assert done == code
     assert message in err

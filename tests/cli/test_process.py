@@ -1,4 +1,4 @@
-"""How a call ends whatever happens to its process: an exit code, at most one line, never a traceback."""
+"""How a process ends under any condition: with an exit code, at most one line, and never a traceback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from abstain import readers
 from abstain.cli import app
 from processes import FEW_SHOT, RUN, abstain, names, on_linux, started
 
-VERBS = {
+CALLS = {
     "evaluate": ("evaluate", *FEW_SHOT),
     "gate": ("gate", *FEW_SHOT, "--fail-if", "cmax below 0.1"),
     "check": ("check", str(RUN), "--mode", "few_shot"),
@@ -27,7 +27,7 @@ VERBS = {
     "help": ("--help",),
 }
 # One command in every run of the tests, the others at night.
-VERB_CASES = [verb if verb == "evaluate" else pytest.param(verb, marks=pytest.mark.nightly) for verb in VERBS]
+CASES = [name if name == "evaluate" else pytest.param(name, marks=pytest.mark.nightly) for name in CALLS]
 
 
 def call(*arguments: object) -> Any:
@@ -41,7 +41,9 @@ def broken(problem: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "read_systems", fail)
 
 
-def test_a_crash_is_one_line_with_a_code_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_one_line_with_a_distinct_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     broken(RuntimeError("could not convert 'Mrs. Example coughs'"), monkeypatch)
     done = call("evaluate", *FEW_SHOT)
@@ -73,7 +75,7 @@ def test_a_crash_is_one_line_with_a_code_of_its_own(tmp_path: Path, monkeypatch:
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
     ],
 )
-def test_what_a_system_does_to_a_process_has_a_code_and_a_sentence(
+def test_errors_of_the_operating_system_have_an_exit_code_and_a_sentence(
     problem: BaseException, code: int, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(problem, monkeypatch)
@@ -83,32 +85,32 @@ def test_what_a_system_does_to_a_process_has_a_code_and_a_sentence(
     assert done.stderr.count("\n") == (1 if sentence else 0)
 
 
-@pytest.mark.parametrize("verb", VERB_CASES)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
-def test_closed_streams_harm_nothing(verb: str, closed: tuple[int, ...], tmp_path: Path) -> None:
+def test_closed_streams_harm_nothing(name: str, closed: tuple[int, ...], tmp_path: Path) -> None:
     def close() -> None:
         for number in closed:
             os.close(number)
 
-    given = (*VERBS[verb], "-o", "out") if verb == "evaluate" else VERBS[verb]
-    done = abstain(*given, cwd=tmp_path, preexec_fn=close)
+    arguments = (*CALLS[name], "-o", "out") if name == "evaluate" else CALLS[name]
+    done = abstain(*arguments, cwd=tmp_path, preexec_fn=close)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert names(tmp_path) == (["out"] if verb == "evaluate" else [])
-    if verb == "evaluate":
+    assert names(tmp_path) == (["out"] if name == "evaluate" else [])
+    if name == "evaluate":
         assert (tmp_path / "out").read_bytes().startswith(b"{")
 
 
 @on_linux
-@pytest.mark.parametrize("verb", VERB_CASES)
-def test_a_full_stdout_is_said_and_nothing_is_written(verb: str, tmp_path: Path) -> None:
-    given = (*VERBS[verb], "-o", "out") if verb == "evaluate" else VERBS[verb]
+@pytest.mark.parametrize("name", CASES)
+def test_a_full_stdout_is_reported_and_no_file_is_written(name: str, tmp_path: Path) -> None:
+    arguments = (*CALLS[name], "-o", "out") if name == "evaluate" else CALLS[name]
     with Path("/dev/full").open("wb") as full:
-        done = abstain(*given, cwd=tmp_path, stdout=full)
+        done = abstain(*arguments, cwd=tmp_path, stdout=full)
         assert (done.returncode, done.stderr) == (
             2,
             b"abstain: the system refuses it (No space left on device)\n",
         )
-        assert abstain(*given, cwd=tmp_path, stdout=full, stderr=full).returncode == 2
+        assert abstain(*arguments, cwd=tmp_path, stdout=full, stderr=full).returncode == 2
     assert names(tmp_path) == []
 
 
@@ -119,21 +121,21 @@ def test_a_full_stderr_does_not_change_the_exit_code_of_an_error(tmp_path: Path)
     assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_a_reader_that_goes_away_is_not_a_failed_gate(tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_not_a_failed_gate(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = abstain(*VERBS["gate"], cwd=tmp_path, stdout=writing)
+    done = abstain(*CALLS["gate"], cwd=tmp_path, stdout=writing)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "schema"])
+@pytest.mark.parametrize("name", ["evaluate", "schema"])
 @pytest.mark.nightly
-def test_a_working_directory_that_is_gone(verb: str, tmp_path: Path) -> None:
+def test_a_working_directory_that_is_gone(name: str, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     line = f'rmdir "{gone}"; exec "$@"'
-    command = ["bash", "-c", line, "bash", sys.executable, "-m", "abstain", *VERBS[verb]]
+    command = ["bash", "-c", line, "bash", sys.executable, "-m", "abstain", *CALLS[name]]
     done = subprocess.run(command, cwd=gone, capture_output=True, check=False, timeout=60)
     assert done.returncode in (0, 2), done.stderr
     assert b"Traceback" not in done.stderr
@@ -143,7 +145,7 @@ def test_a_working_directory_that_is_gone(verb: str, tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_an_interrupt_while_a_table_is_read(tmp_path: Path) -> None:
-    """DuckDB turns the interrupt into an error of its own."""
+    """DuckDB raises its own error when it is interrupted."""
     rows = "".join(f"{n % 2},{n % 3},0.{n},{n}\n" for n in range(400_000))
     (tmp_path / "t.csv").write_text("truth,prediction,confidence,id\n" + rows)
     for wait in (0.8, 1.2, 1.6, 2.0):
@@ -158,7 +160,7 @@ def test_an_interrupt_while_a_table_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_a_terminal_that_lacks_a_letter_shows_another(encoding: str, tmp_path: Path) -> None:
+def test_a_terminal_that_lacks_a_character_shows_another_one(encoding: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     name = "é\u202e中.json"
     (tmp_path / name).write_bytes(RUN.read_bytes())
@@ -167,7 +169,7 @@ def test_a_terminal_that_lacks_a_letter_shows_another(encoding: str, tmp_path: P
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_no_warning_of_python_is_shown(tmp_path: Path) -> None:
+def test_python_warnings_are_not_shown(tmp_path: Path) -> None:
     program = (
         "import warnings, abstain.__main__ as entry, abstain.cli as cli\n"
         "cli.main = lambda: warnings.warn('text of a file')\nentry.main()"
@@ -191,7 +193,7 @@ _process.prepare()
 class Ends:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
-        sum(range(100_000))                       # the handler runs here, where nothing can be raised
+        sum(range(100_000))                       # the handler runs here and cannot raise
 class Fails:
     def __del__(self):
         raise RuntimeError("a defect")
@@ -203,16 +205,16 @@ print(_process.stop_code())
 """
 
 
-@pytest.mark.parametrize(("what", "code", "told"), [("stop", "143", ""), ("defect", "None", "a defect")])
-def test_a_stop_where_nothing_can_be_raised_is_remembered_and_not_told(
-    what: str, code: str, told: str
+@pytest.mark.parametrize(("case", "code", "message"), [("stop", "143", ""), ("defect", "None", "a defect")])
+def test_a_signal_during_a_destructor_is_remembered_without_a_message(
+    case: str, code: str, message: str
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _ENDS_WITHIN, what], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _ENDS_WITHIN, case], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == code
-    assert told in done.stderr
-    assert bool(told) == bool(done.stderr)
+    assert message in done.stderr
+    assert bool(message) == bool(done.stderr)
 
 
 _THREADS = """
@@ -225,14 +227,14 @@ print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task")))
 
 
 @on_linux
-@pytest.mark.parametrize(("asked", "found"), [(None, ["1", "1"]), ("2", ["2"])])
-def test_a_command_starts_no_threads_that_wait_by_spinning(asked: str | None, found: list[str]) -> None:
+@pytest.mark.parametrize(("setting", "expected"), [(None, ["1", "1"]), ("2", ["2"])])
+def test_a_command_starts_no_threads_that_wait_by_spinning(setting: str | None, expected: list[str]) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    environment |= {} if asked is None else {"OPENBLAS_NUM_THREADS": asked}
+    environment |= {} if setting is None else {"OPENBLAS_NUM_THREADS": setting}
     done = subprocess.run(
         [sys.executable, "-c", _THREADS], capture_output=True, text=True, check=True, env=environment
     )
-    assert done.stdout.split()[: len(found)] == found
+    assert done.stdout.split()[: len(expected)] == expected
 
 
 _LITTLE_MEMORY = """
@@ -249,20 +251,20 @@ entry.main()
 
 @on_linux
 @pytest.mark.nightly
-def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
+def test_too_little_memory_is_reported_in_one_line(tmp_path: Path) -> None:
     table, rows = tmp_path / "table.csv", 400_000
     lines = (f"{row % 2},{row * 7 % 2},{row * 0.6180339887 % 1:.15f},{row // 10}" for row in range(rows))
     table.write_text("\n".join(("truth,prediction,confidence,patient_id", *lines)))
     messages = set()
-    for room in range(200, 620, 30):  # megabytes
+    for megabytes in range(200, 620, 30):
         done = subprocess.run(
-            [sys.executable, "-c", _LITTLE_MEMORY, str(room << 20), "evaluate", table, "--quiet"],
+            [sys.executable, "-c", _LITTLE_MEMORY, str(megabytes << 20), "evaluate", table, "--quiet"],
             capture_output=True,
             text=True,
             check=False,
         )
         if "ABORT" in done.stderr or done.returncode < 0:
-            continue  # the C library ended the process, before Python had a word
+            continue  # the C library ended the process before Python could report it
         assert done.returncode in (0, 3), done.stderr
         messages |= {done.stderr.partition("memory")[1]}
     assert "memory" in messages

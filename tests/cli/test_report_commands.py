@@ -21,7 +21,7 @@ def abstain(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_report_writes_one_page_that_knows_its_command(tmp_path: Path) -> None:
+def test_a_report_shows_the_command_that_made_it(tmp_path: Path) -> None:
     done = abstain("report", *RUN, "--confidence", "llm", "-o", "my report.html", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "report: my report.html\n"
@@ -32,12 +32,12 @@ def test_report_writes_one_page_that_knows_its_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_report_that_nobody_named_is_not_written_over_and_not_copied(tmp_path: Path) -> None:
+def test_a_report_with_a_default_name_does_not_replace_a_file(tmp_path: Path) -> None:
     first = abstain("report", *RUN, "-q", cwd=tmp_path)
     assert first.stdout == "run-few_shot-report.html\n"
     second = abstain("report", *RUN, "-q", cwd=tmp_path)
     assert (second.returncode, second.stdout) == (2, "")
-    assert "run-few_shot-report.html is there already; name what is to be written (-o)" in second.stderr
+    assert "run-few_shot-report.html exists already; name the output file with -o" in second.stderr
     assert [path.name for path in tmp_path.glob("*.html")] == ["run-few_shot-report.html"]
 
 
@@ -50,22 +50,22 @@ def test_report_compares_two(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bands_hold_together_when_that_is_asked_for(tmp_path: Path) -> None:
-    """The page and the figure both say which band they show."""
-    for flags, page_says, figure_says in (
+def test_the_option_simultaneous_makes_bands_hold_for_all_thresholds(tmp_path: Path) -> None:
+    """The report and the chart both name the type of their band."""
+    for flags, of_report, of_chart in (
         ([], "at each threshold by itself", "at each threshold"),
         (["--simultaneous"], "at all thresholds together", "for all thresholds together"),
     ):
         abstain("report", *RUN, "--confidence", "llm", *flags, "-o", "page.html", cwd=tmp_path)
         abstain("plot", *RUN, "--confidence", "llm", *flags, "-o", "figure.svg", cwd=tmp_path)
-        assert page_says in (tmp_path / "page.html").read_text()
-        assert figure_says in (tmp_path / "figure.svg").read_text()
+        assert of_report in (tmp_path / "page.html").read_text()
+        assert of_chart in (tmp_path / "figure.svg").read_text()
 
 
 @pytest.mark.slow
-def test_plot_writes_the_figure_that_was_asked_for(tmp_path: Path) -> None:
+def test_plot_writes_the_requested_chart(tmp_path: Path) -> None:
     done = abstain("plot", *RUN, "--confidence", "llm", "-o", "figure.svg", cwd=tmp_path)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "figure: figure.svg\n")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "chart: figure.svg\n")
     assert "Selective risk, llm" in (tmp_path / "figure.svg").read_text()
     done = abstain(
         "plot", *RUN, "--confidence", "llm,token_msp", "--chart", "reliability", "--of", "token_msp", "-o", "r.png",
@@ -76,8 +76,8 @@ def test_plot_writes_the_figure_that_was_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_figure_of_the_readme_has_a_band(tmp_path: Path) -> None:
-    """Whatever confidences the run has: one of them with its interval, and not all of them without."""
+def test_the_chart_of_the_readme_has_a_band(tmp_path: Path) -> None:
+    """The chart shows one confidence with its interval, and not all of them without intervals."""
     (line,) = re.findall(r"`abstain (plot run\.json [^`]*)`", (ROOT / "README.md").read_text())
     done = abstain(*line.split(), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -85,7 +85,7 @@ def test_the_figure_of_the_readme_has_a_band(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_systems_are_drawn_together_or_one_by_its_name(tmp_path: Path) -> None:
+def test_plot_draws_two_systems_together_or_one_by_name(tmp_path: Path) -> None:
     both = ["run.json", "run.json", "--mode", "zero_shot", "--mode", "few_shot", "--confidence", "llm"]
     done = abstain("plot", *both, "--chart", "curve", "-o", "both.svg", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -99,7 +99,7 @@ def test_two_systems_are_drawn_together_or_one_by_its_name(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_five_systems_are_drawn_together(tmp_path: Path) -> None:
+def test_plot_draws_five_systems_together(tmp_path: Path) -> None:
     files = []
     for wrong in range(5):
         files.append(f"s{wrong}.csv")
@@ -117,7 +117,7 @@ def test_five_systems_are_drawn_together(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["report", *RUN, "-o", "nowhere/report.html"], 2, "the directory nowhere does not exist"),
-        (["report", *RUN, "--responses"], 2, "--responses goes with --mistakes"),
+        (["report", *RUN, "--responses"], 2, "--responses requires --mistakes N"),
         (["report", *RUN, "--mistakes", "-1"], 2, "mistakes must be at least 0"),
         (["report", *RUN, "--confidence", "lmm"], 2, "did you mean 'llm'"),
         (
@@ -130,7 +130,7 @@ def test_five_systems_are_drawn_together(tmp_path: Path) -> None:
         (["plot", *RUN], 2, "Missing option"),
     ],
 )
-def test_mistakes_are_said_and_nothing_is_written(
+def test_a_wrong_call_ends_with_an_error_message_and_no_file(
     arguments: list[str], code: int, message: str, tmp_path: Path
 ) -> None:
     done = abstain(*arguments, cwd=tmp_path)
@@ -140,7 +140,7 @@ def test_mistakes_are_said_and_nothing_is_written(
 
 
 @pytest.mark.slow
-def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Path) -> None:
+def test_the_ending_html_makes_intervals_and_compare_write_reports(tmp_path: Path) -> None:
     lines = ["y,lo,hi", *(f"{row / 40},{row / 40 - 0.1},{row / 40 + 0.2}" for row in range(40))]
     (tmp_path / "intervals.csv").write_text("\n".join(lines))
     columns = [
@@ -181,6 +181,6 @@ def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Pa
 
 
 def test_help_names_every_chart(tmp_path: Path) -> None:
-    text = " ".join(abstain("plot", "--help", cwd=tmp_path).stdout.split())
+    text = " ".join(abstain("plot", "--help-all", cwd=tmp_path).stdout.split())
     for name in (*SYSTEM_CHARTS, *COMPARISON_CHARTS):
         assert re.search(rf"\b{name}\b", text), name

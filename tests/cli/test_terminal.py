@@ -1,4 +1,4 @@
-"""What files say is printed as text: nothing in a name, a label or a mode steers the terminal, in any verb."""
+"""Text from files is printed as plain text: no name, label or mode controls the terminal, in any command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from abstain.cli import app
 from abstain.report.text import plain_text, printable, printable_json
 from examples import EXAMPLES
 
-# Colour, title, clipboard, hyperlink, C1, turned text, isolates, invisible letters, rich's markup, bell.
+# Color, title, clipboard, hyperlink, C1, bidirectional controls, isolates, invisible letters, rich markup, bell.
 EVIL = "\x1b[31mred\x1b]0 t\x07\x1b]52 c x\x07\x1b]8 http://x\x1b\\\x9b2J\u202eback\u2066\u200b[bold red]x[/]"
 QUICK = ("--bootstrap-resamples", "10")
 ROLES = {"truth": f"t{EVIL}", "prediction": f"p{EVIL}", "confidence": f"c{EVIL}", "cluster": f"k{EVIL}"}
@@ -108,7 +108,7 @@ CALLS: dict[str, tuple[object, ...]] = {
     "calibrate": ("calibrate", "verbalized", RUN, "--mode", f"few_shot{EVIL}", "-o", "c.json"),
     "calibrate json": ("calibrate", "verbalized", RUN, "--mode", f"few_shot{EVIL}", "-o", "c.json", "--json"),
     "plot": ("plot", RUN, "--mode", f"few_shot{EVIL}", *QUICK, "-o", "r\x1b[31m.svg"),
-    "no such verb": (f"verb{EVIL}",),
+    "no such command": (f"command{EVIL}",),
     "no such option": ("evaluate", f"--option{EVIL}"),
     "no such number": ("evaluate", "--seed", EVIL),
 }
@@ -122,14 +122,14 @@ REFUSED = {name for name in CALLS if name.startswith("no ")} | {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_nothing_steers_the_terminal(name: str) -> None:
+def test_no_text_controls_the_terminal(name: str) -> None:
     done: Any = CliRunner().invoke(app, [str(part) for part in CALLS[name]])
     assert done.exit_code == 0 or name in REFUSED, done.output
     assert done.exit_code in (0, 2, 3), done.output
     for text in (done.stdout, done.stderr):
         assert all(letter.isprintable() or letter == "\n" for letter in text), [
-            (letter, text[max(place - 60, 0) : place])
-            for place, letter in enumerate(text)
+            (letter, text[max(index - 60, 0) : index])
+            for index, letter in enumerate(text)
             if not (letter.isprintable() or letter == "\n")
         ][:3]
     if done.exit_code and not name.startswith("no such") and name != "check":
@@ -139,8 +139,8 @@ def test_nothing_steers_the_terminal(name: str) -> None:
         json.loads(done.stdout)
 
 
-def test_a_terminal_gets_styles_of_ours_alone() -> None:
-    """On a real terminal, where colours are on and a bar may be drawn."""
+def test_a_terminal_gets_only_styles_of_abstain() -> None:
+    """A real terminal has colors and may show a progress bar."""
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "abstain", *(str(part) for part in CALLS["evaluate"])]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
@@ -160,7 +160,7 @@ def test_a_terminal_gets_styles_of_ours_alone() -> None:
     assert "[bold red]x[/]" in text.replace("\r\n", "")
 
 
-def test_everything_that_verbs_print_goes_through_one_place() -> None:
+def test_all_output_of_commands_is_printed_by_one_module() -> None:
     folder = Path(abstain.cli.__file__).parent
     found = []
     for path in folder.glob("*.py"):
@@ -176,11 +176,11 @@ def test_everything_that_verbs_print_goes_through_one_place() -> None:
                     "sys.stderr.write",
                 ):
                     found.append((path.name, called))
-    # A summary for a file is drawn on paper, and then handed over.
+    # A summary for a file is rendered with a console in memory.
     assert sorted(found) == [("_publishing.py", "Console"), ("_terminal.py", "typer.echo")]
 
 
-def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path) -> None:
+def test_an_error_does_not_show_the_first_record_of_a_table_without_a_header(tmp_path: Path) -> None:
     Path("h.csv").write_text("Mrs. Example coughs,1,0.4\nMr. Sample fell,0,0.5\n")
     for call in (
         ("evaluate", "h.csv"),
@@ -198,50 +198,53 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "listed"),
     [
         ("coughs,,,Example\nfell,b,c,d\n", False),  # names are missing
-        ("coughs,Example,True\nfell,Sample,False\ncoughs,Sample,True\n", False),  # values stand again below
+        ("coughs,Example,True\nfell,Sample,False\ncoughs,Sample,True\n", False),  # values occur again below
         (",label,pred\n0,a,b\n1,b,b\n", True),  # a row index has no name
-        ("coughs,Example,x\ncoughs,Sample,y\n", False),  # one of three is no chance
+        ("coughs,Example,x\ncoughs,Sample,y\n", False),  # one value of three occurs again
         ("no,Yes,Example\nyes,no,Sample\n", False),  # answers above answers
-        ("coughs,,-,x,Example\nfell,,b,y,Example\n", False),  # a gap, and a value that stands again
-        ("coughs,well,south,Example\nfell,well,north,Sample\n", False),  # nothing says that these are names
-        ("coughs,N/A,south,Example\nfell,0.5,north,Sample\n", False),  # a number that is missing is no name
-        ("gold standard,guess,sure\na,b,0.5\nb,b,0.4\n", True),  # a word above numbers is
+        ("coughs,,-,x,Example\nfell,,b,y,Example\n", False),  # a gap, and a value that occurs again
+        (
+            "coughs,well,south,Example\nfell,well,north,Sample\n",
+            False,
+        ),  # there is no sign that these are names
+        ("coughs,N/A,south,Example\nfell,0.5,north,Sample\n", False),  # a missing number is not a name
+        ("gold standard,guess,sure\na,b,0.5\nb,b,0.4\n", True),  # a word above numbers is a name
         ("label,pred,note,\na,b,c,\n", True),  # a comma too many
         ("label,pred,False,True\na,b,0.2,0.8\n", True),  # classes above their probabilities
-        ("label,pred,note\na,label,pred\n", True),  # other columns say what they like
-        ("label,pred,nan,note\na,b,nan,c\n", True),  # one of four may be
-        ("label,pred\n", True),  # there is nothing below
+        ("label,pred,note\na,label,pred\n", True),  # other columns may repeat the names
+        ("label,pred,nan,note\na,b,nan,c\n", True),  # one value of four may occur again
+        ("label,pred\n", True),  # there are no rows
     ],
 )
-def test_a_first_line_of_words_is_told_where_it_is_one_of_names(text: str, told: bool) -> None:
+def test_an_error_lists_the_first_line_only_if_it_has_column_names(text: str, listed: bool) -> None:
     Path("h.csv").write_text(text)
     done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", "--truth", "other"])
     assert done.exit_code == 2, done.output
     assert (
         "whose first line may hold values and not names: does the file have a header?" in done.stderr
-    ) is not told
-    assert ("columns: " in done.stderr or "of which look like names: label" in done.stderr) is told
+    ) is not listed
+    assert ("columns: " in done.stderr or "of which look like names: label" in done.stderr) is listed
     assert "Example" not in done.output
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-def test_groups_tell_no_first_line_of_words(engine: str) -> None:
+def test_an_unknown_group_column_does_not_list_the_first_line(engine: str) -> None:
     Path("h.csv").write_text("coughs,yes,Example\nfell,no,Sample\nfell,yes,Other\n")
-    asked = ["--truth", "coughs", "--prediction", "yes", "--metric", "accuracy", "--by", "site"]
-    done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", *asked, "--engine", engine])
+    options = ["--truth", "coughs", "--prediction", "yes", "--metric", "accuracy", "--by", "site"]
+    done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", *options, "--engine", engine])
     assert done.exit_code == 2, done.output
     assert "'site'" in done.stderr
     assert "may hold values and not names: does" in done.stderr
     assert "Example" not in done.output
 
 
-def test_a_cluster_of_free_text_is_not_told_whole() -> None:
-    told = "The patient, a man of 43 who lives in Example Street, came in with a cough"
+def test_a_cluster_of_free_text_is_shortened() -> None:
+    text = "The patient, a man of 43 who lives in Example Street, came in with a cough"
     for name, items in (("x.csv", ("a", "b")), ("y.csv", ("a", "c"))):
-        rows = [f'1,1,0.5,"{told}",{item}\n' for item in items]
+        rows = [f'1,1,0.5,"{text}",{item}\n' for item in items]
         Path(name).write_text("truth,prediction,confidence,cluster,item\n" + "".join(rows))
     done: Any = CliRunner().invoke(app, ["compare", "x.csv", "y.csv", *QUICK])
     assert done.exit_code == 3, done.output
@@ -249,7 +252,7 @@ def test_a_cluster_of_free_text_is_not_told_whole() -> None:
     assert "Example Street" not in done.output
 
 
-def test_letters_stay_and_what_is_none_is_replaced() -> None:
+def test_printable_characters_stay_and_others_are_replaced() -> None:
     assert printable("naïve 中文 ≥ 0\n\tnext\N{NO-BREAK SPACE}x") == "naïve 中文 ≥ 0\n next x"
     assert plain_text(EVIL + "\n") == printable(EVIL).strip()
     assert json.loads(printable_json(json.dumps([EVIL, "\U000e0001\ud800"], ensure_ascii=False))) == [

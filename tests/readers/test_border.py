@@ -526,7 +526,7 @@ def test_confidence_in_per_cent_is_told_and_announced(tmp_path: Path, form: str)
     assert read(source, percent=()).signals["confidence"].values.tolist() == [95.0, 60.0, 0.0]
     if isinstance(source, Path):
         done = call("evaluate", source, "--bootstrap-resamples", 0, "--json")
-        assert "confidence is taken for per cent and divided by 100" in done.stderr
+        assert "confidence is read as percent and divided by 100" in done.stderr
 
 
 @pytest.mark.parametrize("values", [[1, 5, 3], [0.5, 12.0, 3.0], [1, 101, 3], [-1, 50, 3], [0.1, 0.9, 1.0]])

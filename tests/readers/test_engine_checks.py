@@ -170,7 +170,7 @@ def assert_served(run: Run, verb: str, engine: str, cell: str) -> None:
     else:
         assert (cell, found[0]) == ("loads the table" if engine == "duckdb" else "refused", 2)
         assert (
-            "looks at every row, and loads what it reads; --engine is for check, compare, evaluate, gate, plot, power "
+            "looks at every row and loads the whole table; --engine is for check, compare, evaluate, gate, plot, power "
             "and report" in found[2]
         )
 
@@ -185,10 +185,10 @@ def test_every_verb_of_tables_is_in_the_matrix(run: Run) -> None:
     assert list(matrix()) == list(ASKED)
     assert set(COUNTING) == {verb for verb, cells in matrix().items() if cells[1] == "the same"}
     for verb in COUNTING:
-        assert "--engine" in run(verb, "--help")[1]
+        assert "--engine" in run(verb, "--help-all")[1]
     for verb in ROW_BY_ROW:
         words = ("calibrate", verb) if verb in ("train", "verbalized") else (verb,)
-        assert "--engine" not in run(*words, "--help")[1]
+        assert "--engine" not in run(*words, "--help-all")[1]
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])

@@ -1,6 +1,6 @@
-"""The command line: one module per verb, or per two similar ones; each parses options, calls a function and prints.
+"""The command line: one module per command, which parses options, calls a function and prints the result.
 
-The module of a verb is imported when the verb is called, so that `abstain --help` is fast. Every call ends in
+The module of a command is imported when the command is called, so that `abstain --help` is fast. Every call ends in
 `_program` with an exit code. Text is printed through `_terminal`, and files are written through `abstain._outputs`.
 """
 
@@ -16,8 +16,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from abstain import _process
-from abstain.cli._program import Command, CommandGroup, ending_in_exit_code
-from abstain.cli._terminal import say
+from abstain.cli._program import HELP_WIDTH, Command, CommandGroup, ending_in_exit_code
+from abstain.cli._terminal import print_text
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -27,51 +27,51 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 
-# The verbs by their heading in the help, each with the question that it answers.
+# The commands by their headings in the help, each with its summary.
 _HEADINGS = {
-    "Ask": {
-        "run": "What does a model answer that may decline, and how sure is it?",
+    "Run": {
+        "run": "Run a model that may decline on a table of questions.",
     },
-    "Judge": {
-        "check": "What is in this file, and what can be computed from it?",
-        "evaluate": "How good is a model that may abstain, and how sure is that?",
-        "compare": "Which of these systems is better?",
-        "intervals": "Do these prediction intervals cover as they claim?",
-        "sets": "Do these prediction sets cover as they claim?",
+    "Evaluate": {
+        "check": "Show what a file contains and which metrics it supports.",
+        "evaluate": "Evaluate one system: coverage, error rate, risk-coverage areas.",
+        "compare": "Compare systems on the same items: differences, verdicts, ranks.",
+        "intervals": "Evaluate prediction intervals: coverage and width.",
+        "sets": "Evaluate prediction sets: coverage and size.",
     },
     "Decide": {
-        "threshold": "What may it answer if at most 5% of answers may be wrong?",
-        "apply": "Which of these rows does it answer under that policy?",
-        "gate": "Is this run good enough, or worse than the last? For CI.",
-        "power": "How large must a study be to see a difference?",
-        "calibrate": "How likely is an answer right at this confidence?",
+        "threshold": "Choose a threshold with a risk guarantee, or check a guarantee.",
+        "apply": "Apply a policy to new rows: answer or defer.",
+        "gate": "Pass or fail a run by conditions on its metrics, for CI.",
+        "power": "Compute the number of clusters that a new study needs.",
+        "calibrate": "Turn a confidence into a probability of being correct.",
     },
-    "Show": {
-        "report": "One HTML page for whoever has to be convinced.",
-        "plot": "One chart, as SVG, PNG, PDF or HTML.",
+    "Report": {
+        "report": "Write an HTML report.",
+        "plot": "Draw one chart as SVG, PNG, PDF or HTML.",
     },
     "Learn": {
-        "metrics": "Which metrics are there, and what does each need?",
-        "demo": "What does it look like? Two classifiers that may abstain.",
-        "schema": "What is in the JSON files? Their schemas.",
+        "metrics": "List the metrics and the data that each one needs.",
+        "demo": "Try abstain on two classifiers that may decline.",
+        "schema": "Print the JSON Schema of an output file.",
     },
 }
-# A verb is in the module of its name, except these.
+# The module of a command has the name of the command, with these exceptions.
 _MODULES = {"intervals": "conformal", "sets": "conformal"}
-_VERBS = [name for verbs in _HEADINGS.values() for name in verbs]
+_NAMES = [name for commands in _HEADINGS.values() for name in commands]
 
 
-class _Loaded(Mapping[str, Any]):
-    """The verbs as commands; the module of a verb is imported when its command is looked up."""
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name; the module of a command is imported when the command is looked up."""
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_VERBS)
+        return iter(_NAMES)
 
     def __len__(self) -> int:
-        return len(_VERBS)
+        return len(_NAMES)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in _VERBS:
+        if name not in _NAMES:
             raise KeyError(name)
         module = import_module(f"{__name__}.{_MODULES.get(name, name)}")
         commands: Commands = module.COMMANDS
@@ -85,8 +85,8 @@ class _Loaded(Mapping[str, Any]):
             add_completion=False,
             rich_markup_mode=None,
         )
-        for command, (verb, examples) in commands.items():
-            group.command(command, epilog=examples, cls=Command)(verb)
+        for command_name, (function, examples) in commands.items():
+            group.command(command_name, epilog=examples, cls=Command)(function)
         return get_command(group)
 
 
@@ -95,14 +95,14 @@ class _Program(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = cast("MutableMapping[str, Any]", _Loaded())
+        self.commands = cast("MutableMapping[str, Any]", LazyCommands())
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Write the verbs by heading, without importing their modules."""
-        width = max(map(len, _VERBS))
-        for heading, verbs in _HEADINGS.items():
+        """Write the commands under their headings, without importing their modules."""
+        width = max(map(len, _NAMES))
+        for heading, commands in _HEADINGS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), question) for name, question in verbs.items()])
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options of the root."""
@@ -110,7 +110,7 @@ class _Program(TyperGroup):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb."""
+        """Run a command."""
         with ending_in_exit_code():
             super().invoke(ctx)
             for stream in (sys.stdout, sys.stderr):
@@ -122,25 +122,28 @@ app = typer.Typer(
     name="abstain",
     cls=_Program,
     help=(
-        "Judge models that may decline to answer.\n\n"
-        "Start with `abstain demo`, then `abstain evaluate run.json --mode few_shot`. "
-        "`abstain VERB --help` has examples. Columns, loss, level and gates that a project says once stand in its "
-        "abstain.toml, or under [tool.abstain] in its pyproject.toml."
+        "Evaluate models that may decline to answer.\n\n"
+        "\b\nStart with:\n"
+        "  abstain demo\n"
+        "  abstain check preds.csv\n"
+        "  abstain evaluate preds.csv --truth label --prediction pred\n\n"
+        "`abstain COMMAND --help` shows the common options and examples. A project can set columns, loss, level and "
+        "gates in abstain.toml, or under [tool.abstain] in pyproject.toml."
     ),
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH},
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         import abstain  # noqa: PLC0415
         from abstain.resampling import description  # noqa: PLC0415
 
-        say(f"abstain {abstain.__version__}\nkernel: {description()}")
+        print_text(f"abstain {abstain.__version__}\nkernel: {description()}")
         raise typer.Exit
 
 
@@ -150,9 +153,9 @@ def _root(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
-    """Judge models that may decline to answer."""
+    """Evaluate models that may decline to answer."""
 
 
 def main() -> None:
-    """Run the command line, in a process that `abstain.__main__` has prepared or in any other."""
+    """Run the command line."""
     app(prog_name="abstain")

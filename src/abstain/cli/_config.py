@@ -1,4 +1,4 @@
-"""Settings of a project: `abstain.toml`, or the table `[tool.abstain]` of a `pyproject.toml`.
+"""Project settings: `abstain.toml`, or the table `[tool.abstain]` of `pyproject.toml`.
 
     loss = "zero_one"
     level = 0.9
@@ -11,10 +11,11 @@
     [names]
     run_2026_11 = "new model"
 
-The nearest file is used, from the working directory up to the root of the repository or to the home directory; outside
-of both, only the working directory is searched. In one folder `abstain.toml` comes before `pyproject.toml`. A setting
-becomes the default of the option with the same meaning in every verb (click's `default_map`), so an option of the call
-always wins. The settings that were used are printed, and `--no-config` ignores the file.
+The nearest file is used, from the working directory up to the root of the repository or to the home directory.
+Outside of both, only the working directory is searched. In one folder, `abstain.toml` is preferred to
+`pyproject.toml`. A setting becomes the default of the option with the same meaning in every command (click's
+`default_map`), so an option on the command line always wins. The used settings are printed, and `--no-config` ignores
+the file.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer  # noqa: TC002  (typer resolves the annotations of callbacks)
 
-from abstain.cli._terminal import say
+from abstain.cli._terminal import print_text
 from abstain.errors import ArgumentError, at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# The columns that a file may name, each as the option of that name.
+# The columns that a file may set; each has the name of its option.
 COLUMNS = (
     "truth",
     "prediction",
@@ -48,7 +49,7 @@ COLUMNS = (
     "system",
 )
 _SETTINGS = ("loss", "level", "gates", "columns", "names")
-# An option of the call also replaces the settings that would contradict it.
+# An option on the command line also replaces the settings that would contradict it.
 _REPLACES = {
     "correct": ("truth", "prediction"),
     "truth": ("correct",),
@@ -57,7 +58,7 @@ _REPLACES = {
 }
 _FLAGS = {"fail_if": "--fail-if", "names": "--name"}
 _META_KEY = "abstain.config"
-# The options that the project file set in this call, as one would type them.
+# The options that the project file set in this call, as they would be typed.
 _used_flags: list[str] = []
 
 
@@ -70,12 +71,12 @@ class ConfigValues(NamedTuple):
 
 
 def is_configurable(parameters: Iterable[str]) -> bool:
-    """Return whether a verb has an option that a file may set."""
+    """Return whether a command has an option that a file may set."""
     return not {*COLUMNS, "loss", "level", "fail_if"}.isdisjoint(parameters)
 
 
 def load_config(context: typer.Context, no_config: bool) -> bool:
-    """Make the settings of the project the defaults of the options: the callback of the eager option --no-config."""
+    """Make the project settings the defaults of the options: the callback of the eager option --no-config."""
     _used_flags.clear()
     if no_config or context.resilient_parsing:
         return no_config
@@ -95,7 +96,7 @@ def load_config(context: typer.Context, no_config: bool) -> bool:
 
 
 def finish_config(context: Any) -> None:
-    """Drop settings that options of the call replace, name the systems, and print the settings that were used."""
+    """Drop settings that typed options replace, name the systems, and print the used settings."""
     settings = context.meta.get(_META_KEY)
     if settings is None:
         return
@@ -117,11 +118,11 @@ def finish_config(context: Any) -> None:
     _used_flags.extend(_flags(used))
     if used and not values.get("quiet"):
         path = settings.path.name if settings.path.parent == Path.cwd() else settings.path
-        say(f"{path} sets {_list_settings(used)}; --no-config leaves it out", error=True)
+        print_text(f"{path} sets {_list_settings(used)}; --no-config ignores it", error=True)
 
 
 def spelled_settings() -> list[str]:
-    """Return the settings that a file made in this call, as the options that one would type."""
+    """Return the options that a file set in this call, as they would be typed."""
     return list(_used_flags)
 
 
@@ -189,11 +190,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_bytes(path).decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ArgumentError(f"{path}: not UTF-8 text, which TOML is; --no-config leaves it out") from None
+        raise ArgumentError(
+            f"{path}: not UTF-8 text, as TOML requires; --no-config ignores the file"
+        ) from None
     except RecursionError:
-        raise ArgumentError(f"{path}: nested too deeply; --no-config leaves it out") from None
+        raise ArgumentError(f"{path}: nested too deeply; --no-config ignores the file") from None
     except tomllib.TOMLDecodeError as problem:
-        raise ArgumentError(f"{path}: not TOML: {problem}; --no-config leaves it out") from None
+        raise ArgumentError(f"{path}: not TOML: {problem}; --no-config ignores the file") from None
 
 
 def _parse_settings(path: Path, content: Any, name: str) -> ConfigValues:

@@ -1,7 +1,8 @@
-"""The options that verbs share, in groups: inputs, metrics, reading, engine, matching and intervals.
+"""The options that commands share, in groups: inputs, metrics, reading, engine, matching and intervals.
 
-A group is a dataclass whose fields are options. A verb takes it as one parameter, and `expand_option_groups` shows
-typer the fields. Here are only flags, help and types; the functions behind the verbs decide what an option means.
+A group is a dataclass whose fields are options. A command takes it as one parameter, and `expand_option_groups` shows
+its fields to typer. This module has only names, help and types of options; the functions that the commands call
+define what an option means.
 """
 
 from __future__ import annotations
@@ -17,94 +18,90 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type
 import typer
 
 from abstain.cli._config import is_configurable, load_config
-from abstain.cli._program import DATA, INTERVALS, OUTPUT, QUESTION
+from abstain.cli._program import DATA, INTERVALS, MAIN, OUTPUT, show_all_options
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_INPUT = "Run or evaluation files, tables or logs: one per system; a pattern in quotes is one input."
-_MODE = "Which experiment of each input, in order; given once it serves all."
-_NAME = "What each input is called in tables and charts, in order; else its file, its task or its mode."
-_FORMAT = (
-    "What the input is: run, evaluation, inspect, lm-eval, csv, parquet or jsonl; else told from the content."
+_INPUT = "Run file, evaluation file, table or log; one per system. A pattern in quotes is one input."
+_INPUT_OPTION = "The same as INPUT, as an option; may be repeated."
+_MODE = "Experiment of a run file: once for all inputs, or once per input."
+_NAME = "Name of each input in tables and charts, once per input. Default: its file, task or mode."
+_FORMAT = "run, evaluation, inspect, lm-eval, csv, parquet or jsonl. Default: detected from the content."
+_SCALE = "Lowest and highest possible score. Default: the scale that the file declares."
+TRUTH = "Column of the correct labels."
+_CORRECT = "Column that is true if the answer is correct; replaces --truth and --prediction."
+WEIGHT = "Column of the number of rows that each row represents. Default: 1."
+_NULL_PREDICTION = "Meaning of a missing prediction: abstained or failed. Default: an error."
+CLUSTER = (
+    "Column of the cluster (e.g. patient) that rows belong to. Default: a column such as patient_id, or independent "
+    "rows."
 )
-_SCALE = "Lowest and highest score there can be; else what the file declares."
-_CLUSTER = "What belongs together: a column, or in a log a key of the sample's metadata or document."
-_RULE = "Who declined where the source does not say: choice:E, regex:PATTERN, phrases:A|B or phrases:@FILE."
-_FAILED_RULE = (
-    "Which answers of a table are none because the run failed: how they begin, such as ERR:, or a rule."
-)
-_JOIN = "A second table with the columns that the first lacks, such as the truth, and the key that both have."
-_SYSTEM = "Whose row it is, in a table of several systems; else a column called system or model."
-_PERCENT = "This confidence is per cent; may be repeated. `none` where values above 10 are no per cent."
-CROSSED = "What a lower bound above the upper one means: sort or empty; an error when left out."
-_POSITIVE = (
-    "The label that counts as 1 for binary metrics such as f1 and auroc; others count as 0. Default: 1."
-)
+_RULE = "Rule that detects declined answers: choice:E, regex:PATTERN, phrases:A|B or phrases:@FILE."
+_FAILED_RULE = "Answers of a failed run: the text that they begin with, such as ERR:, or a rule."
+_JOIN = "Second table with missing columns, such as the truth, and the key column of both tables."
+_SYSTEM = "Column of the system that a row belongs to. Default: a column named system or model."
+_PERCENT = "Confidence column in percent (may be repeated), or `none`. Default: detected from the values."
+CROSSED = "How to read a lower bound above the upper bound: sort or empty. Default: an error."
+_POSITIVE = "Label that counts as 1 in binary metrics such as f1 and auroc. Default: 1."
 _ENGINE = (
-    "What reads a table: numpy loads it; duckdb (default from 262,144 rows on) and spark aggregate it where it is. "
-    "The numbers are the same."
+    "Engine that reads a table: numpy, duckdb or spark; the numbers are the same. Default: numpy, and duckdb from "
+    "262,144 rows on."
 )
-_MASTER = "Where Spark runs, such as local[4]; else what it is set up for."
-_MEMORY = "How much memory DuckDB may take, such as 4GB; it goes on on disk beyond."
-_MATCH = "How items of several inputs are matched: names, or rows where the order of rows is the match."
-_INTERSECTION = "Compare what all inputs have when some lack some."
-_TRUTH_DIFFERS = "Compare although the inputs disagree about the truth of items."
-_LOSS = "abs, abs_norm or zero_one; else what a declared scale or the kind of labels imply, which is said."
-_CALIBRATION = (
-    "Artifact of `abstain calibrate`, for the confidences `calibrated`, `verbalized_calibrated` and "
-    "`calibrated:<name>`."
-)
+_MASTER = "Address of the Spark master, such as local[4]. Default: as Spark is configured."
+_MEMORY = "Memory limit of DuckDB, such as 4GB. Beyond it, DuckDB uses the disk."
+_MATCH = "How to match the items of several inputs: by names, or by rows (their order)."
+_INTERSECTION = "Compare only the items that all inputs have. Default: a missing item is an error."
+_TRUTH_DIFFERS = "Compare even if inputs have different truths for an item. Default: that is an error."
+_LOSS = "Loss of an answer: zero_one, abs or abs_norm. Default: set by the scale or the type of the labels."
+_CALIBRATION = "Calibration file for the confidence calibrated, calibrated:<name> or verbalized_calibrated."
 _CONFIDENCE = (
-    "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
-    "`secondary:<a>+<b>:<average|product>`."
+    "Confidences, separated by commas: columns, signals, all, or secondary:<a>+<b>:<average|product>. Default: the "
+    "usual ones."
 )
 _METRIC = (
-    "Metrics or bundles, separated by commas, such as default_benchmark or ece@10; `abstain metrics` lists them. Your "
-    "own: package.module:Class. Without --confidence, these alone are judged."
+    "Metrics or bundles, separated by commas (see `abstain metrics`), or package.module:Class. Default: the "
+    "risk-coverage metrics."
 )
-_BY = "Columns, separated by commas: every metric by group, too."
-_INSTRUMENT = (
-    "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
-)
-_SEED = "The same seed gives the same numbers."
-_LEVEL = "Confidence level of the intervals."
-_INTERVAL = "How intervals are made, over clusters: jackknife, percentile or bca; none for none."
+_BY = "Columns, separated by commas: also compute every metric for each group."
+_INSTRUMENT = "Evaluate one total score per participant: PHQ-8, or a JSON file with an instrument."
+_SEED = "Seed of the random numbers: the same seed gives the same results."
+LEVEL = "Confidence level: the probability that a confidence interval covers the true value."
+_INTERVAL = "Method of the confidence intervals: jackknife, percentile, bca or none."
 _RESAMPLES = (
-    "Resamples of the cluster bootstrap, whose percentile intervals stand in the artifact; else 10,000 for run files, "
-    "and where --interval needs them."
+    "Resamples of the cluster bootstrap. Default: 10,000 for run files, percentile and bca; otherwise 0."
 )
-_SIMULTANEOUS = "Let intervals hold together: those of all pairs of systems, and the band of a curve."
-_THREADS = "How many threads weigh resamples; else one per core. The numbers are the same."
-_DIGITS = (
-    "Decimals of printed numbers. Default: three, or more until an interval's half-width shows two digits."
-)
-_QUIET = "No bar and no remarks; of what is written, the path alone."
+_SIMULTANEOUS = "Make intervals hold jointly: for all pairs of systems, and for all thresholds of a curve."
+_THREADS = "Number of threads; the numbers are the same. Default: one per core."
+_DIGITS = "Decimals of printed numbers. Default: 3, or more for narrow confidence intervals."
+_QUIET = "Print no progress bar, no remarks, and only the path of a written file."
 _RESULT_OUTPUT = (
-    "What to write, by its ending: .json (every number), .html (a report), .md, .csv, .tex or .txt."
+    "File to write; its ending sets the format: .json (all results), .html, .md, .csv, .tex or .txt."
 )
-_NO_CONFIG = "Take nothing from abstain.toml or from [tool.abstain] in pyproject.toml."
-_TABLE_FORMAT = "The table as text, markdown, csv, latex or json; the ending of the output says it, too."
-_SUMMARY_FORMAT = "Print a table as markdown, csv, latex or json in place of the summary (text)."
+_NO_CONFIG = "Ignore abstain.toml and [tool.abstain] in pyproject.toml."
+_TABLE_FORMAT = (
+    "text, markdown, csv, latex or json. Default: by the ending of the output file; otherwise text."
+)
+_SUMMARY_FORMAT = "Print a table as markdown, csv, latex or json instead of the summary (text)."
 
 
-def named(flag: str, metavar: str, what: str, *short: str, **look: Any) -> typer.models.OptionInfo:
-    """Return an option that is without a value unless it is given."""
+def named(flag: str, metavar: str, text: str, *short: str, **settings: Any) -> typer.models.OptionInfo:
+    """Return an option without a default value."""
     option: typer.models.OptionInfo = typer.Option(
-        flag, *short, metavar=metavar, help=what, show_default=False, **look
+        flag, *short, metavar=metavar, help=text, show_default=False, **settings
     )
     return option
 
 
-def column(flag: str, what: str) -> typer.models.OptionInfo:
+def column(flag: str, text: str) -> typer.models.OptionInfo:
     """Return an option that names a column."""
-    return named(flag, "COLUMN", what)
+    return named(flag, "COLUMN", text)
 
 
-def output_to(what: str) -> typer.models.OptionInfo:
-    """Return the option that says where a verb writes."""
-    return named("--output", "FILE", what, "-o", rich_help_panel=OUTPUT)
+def output_to(text: str) -> typer.models.OptionInfo:
+    """Return the option for the output file of a command."""
+    return named("--output", "FILE", text, "-o", rich_help_panel=OUTPUT)
 
 
 Interval = Annotated[str, typer.Option(metavar="NAME", help=_INTERVAL, rich_help_panel=INTERVALS)]
@@ -113,22 +110,31 @@ Resamples = Annotated[
     named("--bootstrap-resamples", "N", _RESAMPLES, "--resamples", rich_help_panel=INTERVALS),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help=_SEED, rich_help_panel=INTERVALS)]
-Level = Annotated[float, typer.Option(metavar="P", help=_LEVEL, rich_help_panel=INTERVALS)]
-# The commands of a verb's module by name, each with the examples that end its help.
+Level = Annotated[float, typer.Option(metavar="PROPORTION", help=LEVEL, rich_help_panel=INTERVALS)]
+# The commands of a module by name, each with the examples at the end of its help.
 Commands = dict[str, tuple[Any, str | None]]
 
 TableFormat = Annotated[str | None, named("--format", "NAME", _TABLE_FORMAT, rich_help_panel=OUTPUT)]
 SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT, rich_help_panel=OUTPUT)]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS, rich_help_panel=INTERVALS)]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Every number as JSON to stdout; no summary.", rich_help_panel=OUTPUT)
+    bool,
+    typer.Option("--json", help="Print all results as JSON instead of the summary.", rich_help_panel=OUTPUT),
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Explain the numbers below the tables.", rich_help_panel=OUTPUT)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET, rich_help_panel=OUTPUT)]
 ResultOutput = Annotated[Path | None, output_to(_RESULT_OUTPUT)]
-RunMode = Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")]
-RankedBy = Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")]
+RunMode = Annotated[
+    str | None, named("--mode", "MODE", "Experiment of a run file; required if it has several.")
+]
+RankedBy = Annotated[
+    str | None,
+    named("--confidence", "NAME", "Confidence that ranks the answers: a column or a signal."),
+]
 Calibrations = Annotated[
-    list[Path] | None, named("--calibration", "FILE", "Artifact of a calibrated confidence.")
+    list[Path] | None, named("--calibration", "FILE", "Calibration file for a calibrated confidence.")
 ]
 
 
@@ -142,7 +148,7 @@ def _use_threads(count: int | None) -> int | None:
 
 
 def _use_digits(count: int | None) -> int | None:
-    """Print numbers with so many decimals in this process."""
+    """Set the number of printed decimals of this process."""
     from abstain.inference import set_digits  # noqa: PLC0415
 
     set_digits(count)
@@ -156,20 +162,20 @@ Threads = Annotated[
 
 
 class InputFile(NamedTuple):
-    """Where a system's items are: a file, and which experiment of it."""
+    """The file of a system, and the experiment in it."""
 
     path: Path
     mode: str | None
 
 
 class OptionGroup:
-    """A group of options. Its fields are arguments of a function of abstain, except settings of the process."""
+    """A group of options: arguments of a function of abstain, and settings of the process (threads, digits)."""
 
-    heading: ClassVar[str] = QUESTION
+    heading: ClassVar[str] = MAIN
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments by name, without options that the call does not use."""
+        """The arguments by name, without unused options."""
         used = {name: value for name, value in vars(self).items() if value not in (None, [])}
         return {name: value for name, value in used.items() if name not in ("threads", "digits")}
 
@@ -187,52 +193,53 @@ class Inputs(OptionGroup):
     inputs: Annotated[
         list[Path] | None, typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)
     ] = None
-    further_inputs: Annotated[list[Path] | None, named("--input", "FILE", "The same, as an option.")] = None
+    further_inputs: Annotated[list[Path] | None, named("--input", "FILE", _INPUT_OPTION)] = None
     modes: Annotated[list[str] | None, named("--mode", "MODE", _MODE)] = None
     names: Annotated[list[str] | None, named("--name", "NAME", _NAME)] = None
 
     @property
     def files(self) -> list[Path]:
-        """The inputs, given as arguments or as options."""
+        """The inputs, passed as arguments or as options."""
         return [*(self.inputs or []), *(self.further_inputs or [])]
 
     @property
     def sources(self) -> dict[str, InputFile]:
-        """The inputs by the names of their systems, which are the same in every verb."""
+        """The inputs by the names of their systems, which are the same in every command."""
         paths = self.files
         modes = one_each(self.modes or [], len(paths), "--mode")
         names = self.names or system_names([str(path) for path in paths], modes)
         if len(names) != len(paths) or len(set(names)) != len(names):
             raise ArgumentError(
-                f"give --name once per input, each another, got {len(names)} for {len(paths)} inputs"
+                f"pass --name once per input, with different names, got {len(names)} for {len(paths)} inputs"
             )
         return {name: InputFile(path, mode) for name, path, mode in zip(names, paths, modes, strict=True)}
 
 
 @dataclass(frozen=True)
 class ReadOptions(OptionGroup):
-    """How a source is to be read: the arguments of `abstain.read`."""
+    """How to read a source: the arguments of `abstain.read`."""
 
     heading: ClassVar[str] = DATA
     format: Annotated[str | None, named("--input-format", "NAME", _FORMAT)] = None
     scale: Annotated[str | None, named("--scale", "LOW,HIGH", _SCALE)] = None
-    truth: Annotated[str | None, column("--truth", "What is right.")] = None
-    prediction: Annotated[str | None, column("--prediction", "What the model said.")] = None
-    correct: Annotated[
-        str | None, column("--correct", "Whether it was right, in place of truth and prediction.")
+    truth: Annotated[str | None, column("--truth", TRUTH)] = None
+    prediction: Annotated[str | None, column("--prediction", "Column of the model's answers.")] = None
+    correct: Annotated[str | None, column("--correct", _CORRECT)] = None
+    abstained: Annotated[str | None, column("--abstained", "Column that is true if the model declined.")] = (
+        None
+    )
+    failed: Annotated[
+        str | None, column("--failed", "Column that is true if the run produced no answer.")
     ] = None
-    abstained: Annotated[str | None, column("--abstained", "True where the model declined.")] = None
-    failed: Annotated[str | None, column("--failed", "True where the run produced nothing.")] = None
-    low: Annotated[str | None, column("--low", "Lower bound of a prediction interval.")] = None
-    high: Annotated[str | None, column("--high", "Upper bound of a prediction interval.")] = None
-    set: Annotated[str | None, column("--set", "Labels of a prediction set.")] = None
-    weight: Annotated[str | None, column("--weight", "How many rows each row counts for.")] = None
-    item: Annotated[str | None, column("--item", "Names of the items.")] = None
-    cluster: Annotated[str | None, named("--cluster", "NAME", _CLUSTER, "--cluster-by")] = None
-    null_prediction: Annotated[
-        str | None,
-        named("--null-prediction", "MEANING", "What a missing prediction means: abstained or failed."),
-    ] = None
+    low: Annotated[str | None, column("--low", "Column of the lower bound of a prediction interval.")] = None
+    high: Annotated[str | None, column("--high", "Column of the upper bound of a prediction interval.")] = (
+        None
+    )
+    set: Annotated[str | None, column("--set", "Column of the labels in a prediction set.")] = None
+    weight: Annotated[str | None, column("--weight", WEIGHT)] = None
+    item: Annotated[str | None, column("--item", "Column of the names of the items.")] = None
+    cluster: Annotated[str | None, named("--cluster", "NAME", CLUSTER, "--cluster-by")] = None
+    null_prediction: Annotated[str | None, named("--null-prediction", "MEANING", _NULL_PREDICTION)] = None
     abstain_rule: Annotated[str | None, named("--abstain-rule", "RULE", _RULE)] = None
     failed_rule: Annotated[str | None, named("--failed-rule", "RULE", _FAILED_RULE)] = None
     join: Annotated[
@@ -244,9 +251,11 @@ class ReadOptions(OptionGroup):
     crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None
     positive: Annotated[str | None, named("--positive", "LABEL", _POSITIVE)] = None
     scorer: Annotated[
-        str | None, named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
+        str | None, named("--scorer", "NAME", "Scorer of an Inspect log, or metric of an lm-eval log.")
     ] = None
-    filter: Annotated[str | None, named("--filter", "NAME", "lm-eval: which filter.")] = None
+    filter: Annotated[
+        str | None, named("--filter", "NAME", "Filter of an lm-eval log. Default: all filters.")
+    ] = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -260,7 +269,7 @@ class ReadOptions(OptionGroup):
 
     @property
     def files(self) -> list[Path]:
-        """The files of phrases that rules name, and the table that is joined."""
+        """The phrase files of the rules, and the joined table."""
         rules = ((rule or "").partition(":@") for rule in (self.abstain_rule, self.failed_rule))
         joined = [self.join[1]] if self.join else []
         return [*(Path(name) for _, marked, name in rules if marked), *joined]
@@ -268,7 +277,7 @@ class ReadOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class MetricOptions(OptionGroup):
-    """What is asked of the inputs, in the words of `abstain.evaluate`."""
+    """The requested metrics: the arguments of that name of `abstain.evaluate`."""
 
     confidence: Annotated[list[str] | None, named("--confidence", "NAMES", _CONFIDENCE)] = None
     metrics: Annotated[list[str] | None, named("--metric", "NAMES", _METRIC, "-m")] = None
@@ -278,7 +287,7 @@ class MetricOptions(OptionGroup):
         str, typer.Option(metavar="LIST", help="Coverages at which the risk is reported.")
     ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9"
     area_coverage: Annotated[
-        float, typer.Option(metavar="C", help="Coverage at which the truncated areas end.")
+        float, typer.Option(metavar="PROPORTION", help="Coverage at which the truncated areas end.")
     ] = 0.5
     simultaneous: Simultaneous = False
 
@@ -302,25 +311,24 @@ class MetricOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class EngineOptions(OptionGroup):
-    """What reads large tables: the arguments of that name of `abstain.evaluate`."""
+    """The engine for large tables: the arguments of that name of `abstain.evaluate`."""
 
     heading: ClassVar[str] = DATA
     engine: Annotated[str | None, named("--engine", "NAME", _ENGINE)] = None
     memory: Annotated[str | None, named("--memory", "SIZE", _MEMORY)] = None
     master: Annotated[str | None, named("--master", "URL", _MASTER)] = None
 
-    def refuse(self, what: str) -> None:
-        """Raise if an engine was named although `what` needs every row."""
+    def refuse(self, reason: str) -> None:
+        """Raise if an aggregating engine was named although every row is needed, for a `reason`."""
         if self.engine is not None and self.engine != "numpy":
             raise ArgumentError(
-                f"{what}, and --engine {self.engine} counts rows without handing them over; leave it out to load the "
-                "table"
+                f"{reason}, and --engine {self.engine} aggregates rows; omit --engine to load the table"
             )
 
 
 @dataclass(frozen=True)
 class MatchOptions(OptionGroup):
-    """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
+    """How to match the items of several systems: the arguments of that name of `abstain.evaluate`."""
 
     heading: ClassVar[str] = DATA
     match: Annotated[str, typer.Option(metavar="HOW", help=_MATCH)] = "names"
@@ -330,12 +338,16 @@ class MatchOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class IntervalOptions(OptionGroup):
-    """How items are judged: the arguments of that name of `abstain.evaluate`, `compare` and `gate`."""
+    """Loss and intervals: the arguments of that name of `abstain.evaluate`, `compare` and `gate`."""
 
     loss: Annotated[str | None, named("--loss", "NAME", _LOSS)] = None
     calibration: Annotated[list[Path] | None, named("--calibration", "FILE", _CALIBRATION)] = None
     convention: Annotated[
-        str, typer.Option(metavar="NAME", help="trapezoid, interpolated, mean or torch-uncertainty.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Integration rule of areas: trapezoid, interpolated, mean or torch-uncertainty.",
+        ),
     ] = "trapezoid"
     interval: Interval = "jackknife"
     resamples: Resamples = None
@@ -346,7 +358,7 @@ class IntervalOptions(OptionGroup):
 
     @property
     def files(self) -> list[Path]:
-        """The artifacts of calibrations."""
+        """The calibration files."""
         return self.calibration or []
 
 
@@ -355,57 +367,74 @@ _NoConfig = Annotated[
     bool,
     typer.Option("--no-config", help=_NO_CONFIG, rich_help_panel=DATA, is_eager=True, callback=load_config),
 ]
+_HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        help="Show all options and exit.",
+        rich_help_panel="Options",
+        is_eager=True,
+        callback=show_all_options,
+    ),
+]
+# Options that every command with a configurable option has.
+_GENERAL_OPTIONS = {"no_config": _NoConfig, "help_all": _HelpAll}
 
 
-def expand_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb with one option for every field of the option groups among its parameters.
+def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with one option for every field of the option groups among its parameters.
 
-    Typer sees the options; the verb gets the groups. Verbs with a configurable option also get --no-config.
+    Typer sees the options, and the command gets the groups. Commands with a configurable option also get --no-config
+    and --help-all.
 
     >>> @dataclass
     ... class ColumnOptions(OptionGroup):
     ...     column: str = "label"
     >>> @expand_option_groups
-    ... def verb(path: str, columns: ColumnOptions) -> None:
+    ... def command(path: str, columns: ColumnOptions) -> None:
     ...     print(path, columns.column)
-    >>> inspect.signature(verb)
+    >>> inspect.signature(command)
     <Signature (*, path: str, column: str = 'label') -> None>
-    >>> verb(path="t.csv", column="gold")
+    >>> command(path="t.csv", column="gold")
     t.csv gold
     """
     options: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, list[str]]] = {}
-    for parameter in _typed_parameters(verb):
+    for parameter in _typed_parameters(command):
         kind = parameter.annotation
         if isinstance(kind, type) and issubclass(kind, OptionGroup):
             parts = _typed_parameters(kind)
             groups[parameter.name] = (kind, [part.name for part in parts])
             heading = kind.heading
         else:
-            parts, heading = [parameter], QUESTION
+            parts, heading = [parameter], MAIN
         for part in parts:
             _set_heading(part, heading)
         options += parts
     if is_configurable(option.name for option in options):
-        options.append(inspect.Parameter("no_config", _KEYWORD, annotation=_NoConfig, default=False))
+        options += [
+            inspect.Parameter(name, _KEYWORD, annotation=annotation, default=False)
+            for name, annotation in _GENERAL_OPTIONS.items()
+        ]
 
-    @functools.wraps(verb)
+    @functools.wraps(command)
     def call_with_groups(**values: Any) -> None:
-        values.pop("no_config", None)
+        for name in _GENERAL_OPTIONS:
+            values.pop(name, None)
         for name, (kind, fields) in groups.items():
             values[name] = kind(**{field: values.pop(field) for field in fields})
-        verb(**values)
+        command(**values)
 
     # Keyword-only parameters may follow in any order, whether they have a default or not.
     options = [option.replace(kind=_KEYWORD) for option in options]
     call_with_groups.__signature__ = inspect.Signature(options, return_annotation=None)  # type: ignore[attr-defined]
     call_with_groups.__annotations__ = {option.name: option.annotation for option in options}
-    del call_with_groups.__wrapped__  # inspect and typer would look at the signature of the verb
+    del call_with_groups.__wrapped__  # otherwise inspect and typer would use the signature of `command`
     return call_with_groups
 
 
 def _set_heading(option: inspect.Parameter, heading: str) -> None:
-    """Put an option under a heading of the help unless it has one."""
+    """Set the heading of an option in the help unless it has one."""
     for settings in getattr(option.annotation, "__metadata__", ()):
         if getattr(settings, "rich_help_panel", heading) is None:
             settings.rich_help_panel = heading
@@ -419,24 +448,24 @@ def _typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def listed(names: Sequence[str] | None) -> list[str]:
-    """Return names that were separated by commas, or given one by one."""
+    """Return names that were separated by commas or passed one by one."""
     return [name.strip() for part in names or () for name in part.split(",")]
 
 
 def one_each(values: Sequence[str], count: int, flag: str) -> list[str | None]:
-    """Return what was given for each of the inputs: one for all of them, or one per input."""
+    """Return the value of an option for each input: one value serves all of them, otherwise one per input."""
     if len(values) <= 1:
         return [values[0] if values else None] * count
     if len(values) != count:
         inputs = f"{count} input{'' if count == 1 else 's'}"
         raise ArgumentError(
-            f"{flag} was given {len(values)} times for {inputs}; give it once, or once per input"
+            f"{flag} was passed {len(values)} times for {inputs}; pass it once, or once per input"
         )
     return list(values)
 
 
 def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]:
-    """Return short names that tell inputs apart: stems, else modes, else both, else whole paths, else numbers.
+    """Return the shortest distinct names of inputs: stems, modes, both, whole paths, or numbered stems.
 
     >>> system_names(["runs/a.json", "runs/b.json"], ["few_shot", "few_shot"])
     ['a', 'b']
@@ -459,13 +488,13 @@ def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]
     return [f"{name} ({number})" for number, name in enumerate(stems, start=1)]
 
 
-# How Inspect and lm-eval name their logs: a task, beside when it was run and an id.
+# Inspect and lm-eval put the task, the time and an id into the names of their logs.
 _TIME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d[\d.+-]*"
 _LOG_NAME = re.compile(rf"{_TIME}_(.+)_[A-Za-z0-9]{{8,}}|samples_(.+)_{_TIME}")
 
 
 def _plain_name(path: str) -> str:
-    """The name of an input by itself: that of its task where the file is a log, for no table needs its time stamp."""
+    """Return the name of an input: the task of a log, without time and id; otherwise the stem of the file."""
     stem = Path(path).stem or path
     log = _LOG_NAME.fullmatch(stem)
     return stem if log is None else log[1] or log[2]

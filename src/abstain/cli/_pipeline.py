@@ -1,4 +1,4 @@
-"""From the inputs of a command to its result: which files and columns are read, and what is printed meanwhile."""
+"""From the inputs of a command to its result: files and columns to read, remarks and progress bars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from abstain.cli._terminal import progress_bar, say
+from abstain.cli._terminal import print_text, progress_bar
 from abstain.errors import ArgumentError, DataError, at
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def evaluate_inputs(
 ) -> Result:
     """Read the inputs, at most `most` of them, and evaluate them together.
 
-    With `all_columns`, columns are read that the question does not name. A quiet call prints neither guesses nor bars.
+    With `all_columns`, unrequested columns are read as well. A quiet call prints neither remarks nor progress bars.
     """
     sources = inputs.sources
     if not sources or (most is not None and len(sources) > most):
-        wanted = "one input to judge or two to compare" if most else "at least one input"
+        expected = "one input to evaluate or two to compare" if most else "at least one input"
         raise ArgumentError(
-            f"give {wanted}, got {len(sources)}{'; abstain compare takes more' if sources else ''}"
+            f"pass {expected}, got {len(sources)}{'; abstain compare takes more' if sources else ''}"
         )
     confidences = dict.fromkeys(sources, question.confidence)
     announce = announcer(confidences, quiet=quiet)
@@ -54,9 +54,7 @@ def evaluate_inputs(
         announce(systems)
         if most is not None and len(systems) > most:
             path = next(iter(sources.values())).path
-            raise ArgumentError(
-                f"{path}: holds {len(systems)} systems; abstain compare takes more than {most}"
-            )
+            raise ArgumentError(f"{path}: has {len(systems)} systems; abstain compare takes more than {most}")
 
     options = {**question.options, **intervals.options, **matching.options, "selective": selective}
     columns = column_arguments(
@@ -67,7 +65,7 @@ def evaluate_inputs(
         return evaluate_systems(
             systems, **options, **columns, **engine.options, on_read=check_systems, quiet=quiet
         )
-    engine.refuse("--instrument adds up the items of every participant")
+    engine.refuse("--instrument needs the items of every participant")
     items = load_systems(sources, columns)
     check_systems(items)
     totals = compute_totals(items, question.instrument)
@@ -76,7 +74,7 @@ def evaluate_inputs(
 
 
 def evaluate_systems(systems: Mapping[str, Any], *, quiet: bool, **options: Any) -> Result:
-    """Call `abstain.evaluate` with progress bars; if there was nothing to evaluate, that is an error."""
+    """Call `abstain.evaluate` with progress bars; raise if there is nothing to evaluate."""
     from abstain.evaluation import evaluate  # noqa: PLC0415
 
     with progress_bars(options["interval"], options.get("resamples"), wanted=not quiet) as progress:
@@ -98,7 +96,7 @@ def column_arguments(
 ) -> dict[str, Any]:
     """Return how the inputs are read, as arguments of `abstain.evaluate`.
 
-    Only those columns of a table are read that confidences and metrics name, unless `all_columns` are needed.
+    Only the columns of confidences and metrics are read from a table, unless `all_columns` is true.
     """
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.metrics.registry import select_metrics  # noqa: PLC0415
@@ -145,19 +143,19 @@ def load_one_system(
     announcer(confidences, quiet=quiet)(systems)
     if len(systems) > 1:
         raise ArgumentError(
-            f"{path}: holds {len(systems)} systems, and {purpose} is for one; keep the rows of one"
+            f"{path}: has {len(systems)} systems, and {purpose} is for one; keep the rows of one system"
         )
     return next(iter(systems.values()))
 
 
 def naming_files(provenances: Iterable[Mapping[str, Any]]) -> AbstractContextManager[None]:
-    """Let data errors name the files that items came from."""
+    """Add the files of the items to the messages of data errors."""
     paths = dict.fromkeys(provenance["path"] for provenance in provenances if "path" in provenance)
     return at(*paths, kind=DataError) if paths else contextlib.nullcontext()
 
 
 def compute_totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
-    """Return the totals of an instrument, which is known by name or declared in a JSON file."""
+    """Return the total scores of an instrument, which is built in or declared in a JSON file."""
     from abstain import _files  # noqa: PLC0415
     from abstain.metrics.instruments import INSTRUMENTS, Instrument, find_instrument, total_items  # noqa: PLC0415
 
@@ -178,7 +176,7 @@ def compute_totals(systems: Mapping[str, Items], instrument: str) -> dict[str, I
 def progress_bars(
     interval: str, resamples: int | None, *, wanted: bool
 ) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar while an engine reads rows, and one while resamples are drawn; yield what advances the second."""
+    """Show a bar while rows are read and another one for resamples; yield the function that advances the second."""
     with reading_bar(wanted=wanted), resampling_bar(interval, resamples, wanted=wanted) as advance:
         yield advance
 
@@ -186,7 +184,7 @@ def progress_bars(
 def resampling_bar(
     interval: str, resamples: int | None, *, wanted: bool
 ) -> AbstractContextManager[Callable[[int], None] | None]:
-    """Return a progress bar for as many resamples as may be drawn; it never appears if none are."""
+    """Return a progress bar for the resamples; it never appears if none are drawn."""
     from abstain.inference import resamples_wanted  # noqa: PLC0415
 
     total = resamples_wanted(resamples, interval, of_a_run=True)
@@ -197,7 +195,7 @@ def resampling_bar(
 
 @contextlib.contextmanager
 def reading_bar(*, wanted: bool) -> Iterator[None]:
-    """Show the progress of the query that reads the rows of a table."""
+    """Show the progress of the query that reads a table."""
     from abstain import _sql  # noqa: PLC0415
 
     with progress_bar("reading rows", 100, wanted=wanted) as advance:
@@ -208,7 +206,7 @@ def reading_bar(*, wanted: bool) -> Iterator[None]:
 
         def show_percent(percent: float) -> None:
             nonlocal shown
-            now = max(int(percent), 0)  # DuckDB reports -1 if it does not know
+            now = max(int(percent), 0)  # DuckDB reports -1 for unknown progress
             advance(now - shown)
             shown = now
 
@@ -217,9 +215,9 @@ def reading_bar(*, wanted: bool) -> Iterator[None]:
 
 
 def announcer(confidences: Confidences, *, quiet: bool) -> OnRead:
-    """Return a function that prints to stderr what was inferred about the systems that were read, each line once.
+    """Return a function that prints remarks on the systems to stderr, each line once.
 
-    Nothing is printed about a confidence that was guessed if the call names one.
+    A guessed confidence is not mentioned if the call names a confidence.
     """
     named = ("confidence",) if any(confidences.values()) else ()
     printed: set[str] = set()
@@ -228,7 +226,7 @@ def announcer(confidences: Confidences, *, quiet: bool) -> OnRead:
         for items in () if quiet else systems.values():
             for line in announcements(items.provenance, named, items.metadata):
                 if line not in printed:
-                    say(line, error=True)
+                    print_text(line, error=True)
                 printed.add(line)
 
     return announce
@@ -237,7 +235,7 @@ def announcer(confidences: Confidences, *, quiet: bool) -> OnRead:
 def announcements(
     provenance: Mapping[str, Any], named: Iterable[str] = (), metadata: Iterable[str] = ()
 ) -> list[str]:
-    """Return what was inferred about a source and must be reported, except for roles that were `named`."""
+    """Return remarks on everything that was inferred about a source, except for the roles in `named`."""
     from abstain.readers import FORMATS  # noqa: PLC0415
 
     path, lines = provenance.get("path", "items"), []
@@ -263,21 +261,21 @@ def announcements(
     percent = provenance.get("percent")
     if percent:
         lines.append(
-            f"{path}: {percent[0]} is taken for per cent and divided by 100; --percent none if it is not"
+            f"{path}: {percent[0]} is read as percent and divided by 100; --percent none if it is not percent"
         )
     join = provenance.get("join")
     if join and join["unused"]:
-        lines.append(f"{path}: {join['unused']:,} rows of {join['path']} have a key that no row here has")
+        lines.append(f"{path}: {join['unused']:,} rows of {join['path']} have a key that does not occur here")
     if provenance.get("format") == "inspect" and provenance.get("status") != "success":
-        lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
+        lines.append(f"{path}: the log's status is {provenance.get('status')}; samples may be missing")
     filters = provenance.get("filters", ())
     if len(filters) > 1 and "filter" in metadata:
-        lines.append(f"{path}: {len(filters)} filters read together; --filter chooses one")
+        lines.append(f"{path}: {len(filters)} filters are read together; --filter selects one")
     return lines
 
 
 def read_policy_argument(policy: Path, data: Path, swapped: str) -> Policy:
-    """Read the policy that a command takes next to its data; `swapped` is the command with both exchanged."""
+    """Read the policy that a command takes in addition to its data; `swapped` is the command with both exchanged."""
     from abstain import read_policy  # noqa: PLC0415
     from abstain.thresholds import is_policy_file  # noqa: PLC0415
 
@@ -293,7 +291,7 @@ def read_policy_argument(policy: Path, data: Path, swapped: str) -> Policy:
 
 
 def files_of(*sources: Path | opt.OptionGroup | None) -> list[Path]:
-    """Return the files that a command reads: single paths, and those that groups of options name."""
+    """Return the files that a command reads: single paths, and the files of option groups."""
     from abstain.readers import expand  # noqa: PLC0415
 
     files: list[Path] = []
@@ -303,6 +301,6 @@ def files_of(*sources: Path | opt.OptionGroup | None) -> list[Path]:
         for path in [source] if isinstance(source, Path) else source.files:
             try:
                 files += expand(path)
-            except ArgumentError:  # the reader reports it
+            except ArgumentError:  # the reader will report it
                 files.append(path)
     return files

@@ -1,15 +1,15 @@
-"""How a call of the command line ends: with an exit code and at most one line on stderr.
+"""How a call of the command line ends: with an exit code and at most one line on stderr. Also the help of commands.
 
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the gate's verdict is "fail" |
-| 2 | the call is wrong, or the operating system refuses a file |
-| 3 | the data are wrong, or larger than the memory |
+| 1 | the gate's verdict is "fail", or a risk guarantee is broken |
+| 2 | wrong usage, or the operating system refuses a file |
+| 3 | wrong data, or data larger than the memory |
 | 4 | the gate's verdict is "inconclusive", or no threshold has a risk guarantee |
 | 70 | unexpected: a defect of abstain |
 | 130 | interrupted (128 + the number of the signal) |
-| 141 | the reader of the output went away |
+| 141 | the reader of the output closed the pipe |
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import contextlib
 import io
 import os
 import platform
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -28,7 +29,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from abstain import _process
 from abstain.cli._config import finish_config
-from abstain.cli._terminal import say, say_error
+from abstain.cli._terminal import print_error, print_text
 from abstain.errors import AbstainError, ArgumentError, DataError, lacks_memory
 
 if TYPE_CHECKING:
@@ -37,33 +38,78 @@ if TYPE_CHECKING:
 CRASHED = 70
 _INTERRUPTED = 130
 _NO_READER = 141
-# The class of typer's usage errors has no public name in every supported release; BadParameter is one of them.
+# The base class of usage errors has a public name only in some supported releases of typer.
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-# The headings of options in the help of a verb, in this order.
-QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = (
-    "Question",
+HELP_WIDTH = 100
+# The headings of options in the full help of a command, in this order.
+MAIN, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = (
+    "Main options",
     "Data",
     "Model",
-    "Intervals",
+    "Confidence intervals",
     "Output",
 )
+# The options that the short help shows, in this order; --help-all shows all of them under their headings.
+COMMON_OPTIONS = {
+    "apply": "--output --column --abstained --calibration",
+    "check": "--truth --prediction --correct --abstained --confidence --cluster --mode --json",
+    "compare": (
+        "--truth --prediction --abstained --confidence --item --cluster --metric --reference --margin --loss --mode "
+        "--level --output --json --explain"
+    ),
+    "evaluate": (
+        "--truth --prediction --correct --abstained --confidence --cluster --metric --by --loss --mode --level "
+        "--output --json --explain"
+    ),
+    "gate": (
+        "--fail-if --baseline --policy --inconclusive --truth --prediction --abstained --confidence --item --cluster "
+        "--loss --mode --level --output --json --github"
+    ),
+    "intervals": "--truth --low --high --nominal --cluster --by --margin --level --output --charts --json",
+    "plot": (
+        "--output --chart --truth --prediction --abstained --confidence --cluster --loss --mode --of --of-system "
+        "--level"
+    ),
+    "power": (
+        "--metric --difference --power --level --truth --prediction --confidence --item --cluster --mode --se "
+        "--clusters --json"
+    ),
+    "report": (
+        "--output --truth --prediction --abstained --confidence --cluster --metric --by --loss --mode --risk --level "
+        "--title --open"
+    ),
+    "run": (
+        "--model --signals --output --question --truth --choices --cluster --mode --examples --limit --dry-run "
+        "--resume --compute-aurc"
+    ),
+    "sets": "--truth --set --members --nominal --cluster --by --margin --level --output --charts --json",
+    "threshold": (
+        "--risk --sure --risk-type --by --check --split --truth --prediction --abstained --confidence --cluster --loss "
+        "--mode --output --json"
+    ),
+    "train": (
+        "--output --method --features --confidence --target --truth --prediction --abstained --cluster --mode --folds "
+        "--json"
+    ),
+    "verbalized": "--output --mode --folds --cluster --json --quiet",
+}
+_SHOWS_ALL = "abstain.help_all"
 
-
-# The verbs that take --engine, and those that need every row.
+# The commands with --engine, and the commands that need every row.
 COUNTING = ("check", "compare", "evaluate", "gate", "plot", "power", "report")
 ROW_BY_ROW = ("apply", "intervals", "sets", "threshold", "train", "verbalized")
 
 
 class Command(TyperCommand):
-    """A verb whose options may stand in a file of the project, and whose help has them under headings."""
+    """A command whose options may be set in a project file, with a short and a full help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse a call, and fill in what it left out."""
+        """Parse a call, and take missing options from the project file."""
         if self.name in ROW_BY_ROW and any(part.partition("=")[0] == "--engine" for part in args):
             raise ArgumentError(
-                f"{self.name} looks at every row, and loads what it reads; --engine is for {', '.join(COUNTING[:-1])} "
-                f"and {COUNTING[-1]}"
+                f"{self.name} looks at every row and loads the whole table; --engine is for "
+                f"{', '.join(COUNTING[:-1])} and {COUNTING[-1]}"
             )
         rest: list[str] = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
@@ -71,23 +117,59 @@ class Command(TyperCommand):
         return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then the options by heading, then the others."""
-        sections: dict[str, list[tuple[str, str]]] = {
-            name: [] for name in ("Arguments", *HEADINGS, "Options")
-        }
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                panel = "Arguments" if parameter.param_type_name == "argument" else None
-                sections[panel or getattr(parameter, "rich_help_panel", None) or "Options"].append(record)
-        for heading, records in sections.items():
+        """Write the arguments and the common options, or all options under their headings."""
+        parameters = self.get_params(ctx)
+        arguments = [each for each in parameters if each.param_type_name == "argument"]
+        options = [each for each in parameters if each.param_type_name != "argument"]
+        sections = {"Arguments": arguments}
+        common_flags = self._common_flags(ctx)
+        if common_flags:
+            by_flag = {flag: option for option in options for flag in option.opts}
+            sections["Common options"] = [by_flag[flag] for flag in (*common_flags, "--help", "--help-all")]
+        else:
+            for heading in (*HEADINGS, "Options"):
+                sections[heading] = [each for each in options if _heading(each) == heading]
+        for heading, shown in sections.items():
+            records = [record for each in shown if (record := _help_record(each, ctx)) is not None]
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, and how to show the other options."""
+        super().format_epilog(ctx, formatter)
+        if self._common_flags(ctx):
+            formatter.write(f"\nMore options: {ctx.command_path} --help-all\n")
+
+    def _common_flags(self, ctx: Any) -> list[str]:
+        """Return the options of the short help; empty if the help shows all options."""
+        return [] if _SHOWS_ALL in ctx.meta else COMMON_OPTIONS.get(self.name or "", "").split()
+
+
+def show_all_options(context: typer.Context, requested: bool) -> None:
+    """Print the help with all options and exit: the callback of the eager option --help-all."""
+    if requested and not context.resilient_parsing:
+        context.meta[_SHOWS_ALL] = True
+        print_text(context.get_help())
+        raise typer.Exit
+
+
+def _heading(option: Any) -> str:
+    return getattr(option, "rich_help_panel", None) or "Options"
+
+
+def _help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
+    """Return the names of a parameter and its help, with the default as a sentence."""
+    record = parameter.get_help_record(ctx)
+    if record is None:
+        return None
+    names, text = record
+    text = re.sub(r"\s*\[default: (.*)\]$", r" Default: \1.", text)
+    return names, re.sub(r"\s*\[required\]$", " Required.", text)
+
 
 class CommandGroup(TyperGroup):
-    """A verb that has subcommands."""
+    """A command that has subcommands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the subcommand of a call; an error names all of them."""
@@ -102,7 +184,7 @@ class CommandGroup(TyperGroup):
 
 @contextlib.contextmanager
 def ending_in_exit_code() -> Iterator[None]:
-    """Turn every error and interrupt into a line on stderr and an exit code."""
+    """Turn every error and every interrupt into a line on stderr and an exit code."""
     try:
         yield
     except (Exception, KeyboardInterrupt) as problem:
@@ -118,7 +200,7 @@ def _report(problem: BaseException) -> int:
     """Print one line about a problem and return the exit code."""
     try:
         return _print_problem(problem)
-    except OSError as refused:  # nothing can be printed, as after `| head` or on a full disk
+    except OSError as refused:  # nothing can be printed, for example after `| head` or on a full disk
         _discard_output()
         if _process.stop_code() is not None:
             return _process.stop_code() or _INTERRUPTED
@@ -127,36 +209,36 @@ def _report(problem: BaseException) -> int:
 
 def _print_problem(problem: BaseException) -> int:
     stop_code = _process.stop_code()
-    # An engine may turn the interrupt into an error of its own.
+    # An engine may raise its own error when it is interrupted.
     if stop_code is not None or isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         kept = str(problem) if isinstance(problem, KeyboardInterrupt) else ""
-        say_error(kept or "interrupted; nothing was written")
+        print_error(kept or "interrupted; nothing was written")
         return stop_code or _INTERRUPTED
     if isinstance(problem, _UsageError):
         usage = io.StringIO()
         problem.show(file=usage)
-        say(usage.getvalue(), error=True, end="")
+        print_text(usage.getvalue(), error=True, end="")
         return int(problem.exit_code)
     if isinstance(problem, BrokenPipeError):
         raise problem
     if isinstance(problem, OSError):
-        say_error(_refusal(problem))
+        print_error(_refusal(problem))
         _discard_output()
         return ArgumentError.exit_code
     if lacks_memory(problem):
-        say_error("the memory does not suffice for these data; judge fewer columns or rows at a time")
+        print_error("the memory does not suffice for these data; evaluate fewer columns or rows at a time")
         return DataError.exit_code
     if isinstance(problem, AbstainError):
-        say_error(problem)
+        print_error(problem)
         return problem.exit_code
     if _process.debugging():
-        say("".join(traceback.format_exception(problem)), error=True, end="")
-    say(_crash_line(problem), error=True)
+        print_text("".join(traceback.format_exception(problem)), error=True, end="")
+    print_text(_crash_line(problem), error=True)
     return CRASHED
 
 
 def _refusal(problem: OSError) -> str:
-    """Return an error of the operating system in its words: a full disk, a locked folder."""
+    """Return the message of an error of the operating system, such as a full disk or a locked folder."""
     try:
         os.getcwd()  # noqa: PTH109
     except OSError:
@@ -166,7 +248,7 @@ def _refusal(problem: OSError) -> str:
 
 
 def _discard_output() -> None:
-    """Discard what a stream cannot take; otherwise Python would fail with it at exit."""
+    """Discard unwritten output of the streams; otherwise Python would fail to write it at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -175,16 +257,16 @@ def _discard_output() -> None:
 
 
 def _crash_line(problem: BaseException) -> str:
-    """Return one line about an unexpected error: where it happened, and no text of any file."""
+    """Return one line about an unexpected error: its module and line, but no text of any file."""
     from abstain import __version__  # noqa: PLC0415
 
     home = Path(_process.__file__).parent
     frames = [
         frame for frame in traceback.extract_tb(problem.__traceback__) if home in Path(frame.filename).parents
     ]
-    where = f" at {Path(frames[-1].filename).relative_to(home)}:{frames[-1].lineno}" if frames else ""
+    location = f" at {Path(frames[-1].filename).relative_to(home)}:{frames[-1].lineno}" if frames else ""
     return (
-        f"abstain: unexpected {type(problem).__name__}{where} (abstain {__version__}, Python "
+        f"abstain: unexpected {type(problem).__name__}{location} (abstain {__version__}, Python "
         f"{platform.python_version()}, {platform.system()}): a defect of abstain; please report this line to the "
         f"project's issue tracker. {_process.DEBUG}=1 shows the traceback, which may show text of your files"
     )

@@ -1,4 +1,4 @@
-"""From a result to the screen and to files: which formats are requested, and what is written where."""
+"""From a result to the terminal and to files: requested formats, renderers and output files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain import _outputs, _process
 from abstain.cli._config import spelled_settings
-from abstain.cli._terminal import say, say_json, show
+from abstain.cli._terminal import print_json, print_summary, print_text
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from abstain.evaluation import Result
     from abstain.report.tables import Table
 
-_KEEP = "To keep it: -o NAME.json (every number), .html (a report), .md .csv .tex .txt"
-# A file name may have 255 bytes, and a letter takes at most four; an ending follows.
+_KEEP = "To save it: -o NAME.json (all results), .html (a report), .md .csv .tex .txt"
+# A file name may have 255 bytes, a letter takes at most four of them, and an ending follows.
 _LONGEST_STEM = 50
 
 
 class OutputFormats(NamedTuple):
-    """What a command prints and writes.
+    """The formats of printed and written results.
 
     Attributes:
-        printed: the table that is printed in place of the summary; "text" for the summary.
+        printed: the format of the printed table; "text" prints the summary.
         written: the format of the output file.
         as_json: True to print the results JSON.
         quiet: True to print only the paths of written files.
@@ -50,13 +50,13 @@ def choose_formats(
     as_json: bool = False,
     quiet: bool = False,
 ) -> OutputFormats:
-    """Return what a command prints and writes; options that contradict each other are an error."""
+    """Return the formats of a command; options that contradict each other are an error."""
     if as_json and quiet:
         raise ArgumentError(
-            "--json and --quiet exclude each other: one prints the artifact, the other its path"
+            "--json and --quiet exclude each other: one prints the results JSON, the other only the path of a file"
         )
     if table_format is not None and (as_json or quiet):
-        raise ArgumentError("--format says what to print, and so do --json and --quiet; give one of them")
+        raise ArgumentError("--format, --json and --quiet exclude each other; pass one of them")
     if table_format is None and output is None:
         return OutputFormats("text", native, as_json, quiet)
     from abstain.report.tables import format_of  # noqa: PLC0415
@@ -65,10 +65,10 @@ def choose_formats(
     return OutputFormats("text" if table_format is None or output else table_format, written, as_json, quiet)
 
 
-def check_json_ending(output: Path | None, what: str) -> None:
-    """Raise if the ending of an output means another format than JSON."""
+def check_json_ending(output: Path | None, content: str) -> None:
+    """Raise if the ending of an output file means another format than JSON."""
     if output is not None and output.suffix.lower() not in ("", ".json"):
-        raise ArgumentError(f"{output}: {what} is written as JSON; give the file the ending .json")
+        raise ArgumentError(f"{output}: {content} is written as JSON; use the ending .json")
 
 
 class OutputFile(NamedTuple):
@@ -80,17 +80,18 @@ class OutputFile(NamedTuple):
 
 
 class Renderers(NamedTuple):
-    """A result and the functions that render it; an HTML report is the same for every kind of result."""
+    """A result, the functions that render it, and the label of its JSON file."""
 
     result: Any
     results_json: Callable[[Any], bytes]
     tables: Callable[[Any], Sequence[Table]]
     summary: Callable[..., Any]
+    json_label: str = "results:"
 
     def render_file(self, form: str, path: Path) -> OutputFile:
-        """Return the file at a path in a format."""
+        """Return the file with the result in a format."""
         if form == "json":
-            return OutputFile("artifact:", path, self.results_json(self.result))
+            return OutputFile(self.json_label, path, self.results_json(self.result))
         if form == "html":
             from abstain.report.html import report_html  # noqa: PLC0415
 
@@ -103,7 +104,7 @@ class Renderers(NamedTuple):
         return OutputFile("table:", path, encode_text(render(self.tables(self.result), form)))
 
     def _summary_text(self) -> str:
-        """Return the summary for a file, without colours and at a fixed width."""
+        """Return the summary for a file, without colors and at a fixed width."""
         from rich.console import Console  # noqa: PLC0415
 
         from abstain.report.console import WIDTH  # noqa: PLC0415
@@ -114,10 +115,11 @@ class Renderers(NamedTuple):
         return printed.get()
 
 
-def renderers_of(result: Result, *, json_of_tables: bool = False) -> Renderers:
-    """Return how the result of an evaluation or comparison is rendered.
+def renderers_of(result: Result, *, json_of_tables: bool = False, explain: bool = False) -> Renderers:
+    """Return the renderers of an evaluation or a comparison.
 
-    The results JSON of a comparison is its tables, which hold any number of systems.
+    With `json_of_tables`, the results JSON has the tables, which can hold any number of systems. With `explain`, the
+    summary explains its numbers.
     """
 
     def results_json(result: Result) -> bytes:
@@ -137,19 +139,19 @@ def renderers_of(result: Result, *, json_of_tables: bool = False) -> Renderers:
     def summary(result: Result, width: int) -> Any:
         from abstain.report import views  # noqa: PLC0415
 
-        return views.summary(result, width=width)
+        return views.summary(result, width=width, explain=explain)
 
     return Renderers(result, results_json, tables, summary)
 
 
-def print_tables(form: str, tables: Callable[[], Sequence[Table]], print_summary: Callable[[], None]) -> None:
-    """Print tables in a format; the summary if that is "text"."""
+def print_tables(form: str, tables: Callable[[], Sequence[Table]], summarize: Callable[[], None]) -> None:
+    """Print tables in a format, or the summary if the format is "text"."""
     if form == "text":
-        print_summary()
+        summarize()
         return
     from abstain.report.tables import render  # noqa: PLC0415
 
-    say(render(tables(), form), end="")
+    print_text(render(tables(), form), end="")
 
 
 def publish(
@@ -160,27 +162,29 @@ def publish(
     inputs: Sequence[Path],
     further: Sequence[OutputFile] = (),
 ) -> None:
-    """Print a result and write its files; then print the paths of the files, or how to keep the result."""
+    """Print a result and write its files; then print the paths of the files, or how to save the result."""
     result = renderers.result
     files = [] if output is None else [renderers.render_file(formats.written, output)]
     files += further
     paths_only = formats.quiet and bool(files)
     if formats.as_json:
-        say_json(renderers.results_json(result).decode())
+        print_json(renderers.results_json(result).decode())
     elif not paths_only:
         print_tables(
-            formats.printed, lambda: renderers.tables(result), lambda: show(renderers.summary, result)
+            formats.printed,
+            lambda: renderers.tables(result),
+            lambda: print_summary(renderers.summary, result),
         )
     write_files({file.path: file.content for file in files}, inputs=inputs)
     if formats.as_json or formats.printed != "text":
         return
     if formats.quiet:
         for file in files:
-            say(file.path)
+            print_text(file.path)
         return
     width = max((len(file.label) for file in files), default=0)
     lines = [f"{file.label:<{width}} {file.path}" for file in files] or [_KEEP]
-    say("\n".join(["", *lines]))
+    print_text("\n".join(["", *lines]))
 
 
 def check_outputs(*paths: Path | None, inputs: Sequence[Path]) -> None:
@@ -191,7 +195,7 @@ def check_outputs(*paths: Path | None, inputs: Sequence[Path]) -> None:
 
 
 def write_files(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> None:
-    """Write the files of a command after its result was printed; from here on, signals do not stop it."""
+    """Write the files of a command after its result was printed; from then on, signals do not stop it."""
     _process.begin_to_write()
     if contents:
         _outputs.write_files(contents, inputs=inputs)
@@ -208,13 +212,15 @@ def file_name(text: str) -> str:
 
 
 def new_name(stem: str, ending: str) -> Path:
-    """Return a default name for an output; a file of that name is never replaced."""
+    """Return a default name for an output file; raise if the file exists."""
     path = Path(f"{file_name(stem)[:_LONGEST_STEM]}{ending}")
     if os.path.lexists(path):
-        raise ArgumentError(f"{path} is there already; name what is to be written (-o), and it is replaced")
+        raise ArgumentError(
+            f"{path} exists already; name the output file with -o, which replaces an existing file"
+        )
     return path
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return a command as one would type it, including the settings of the project file."""
+    """Return a command as it would be typed, including the settings of the project file."""
     return shlex.join(["abstain", *arguments, *spelled_settings()])

@@ -1,7 +1,7 @@
-"""Everything that a verb prints goes through here, and nothing that could be more than letters gets through.
+"""All output of the commands: texts, errors, JSON, summaries and progress bars, printed as plain text.
 
-Names, labels, paths and modes come from files that others wrote. A line, a summary, an error and a bar are printed as
-plain text: control characters of a terminal, text that runs backwards and invisible letters are replaced.
+Names, labels, paths and modes come from files of unknown origin. Terminal control characters, bidirectional controls
+and invisible characters in them are replaced before anything is printed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from abstain.report.text import plain_text, printable, printable_json
+from abstain.report.text import plain_text, printable, printable_json, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.progress import Progress
 
@@ -24,23 +24,41 @@ _PATIENCE_SECONDS, _LONG_SECONDS = 1.0, 60.0
 _shown_bars: list[Progress] = []
 
 
-def say(text: object = "", *, error: bool = False, end: str = "\n") -> None:
-    """Print a text, to stderr where it is about an error."""
+def print_text(text: object = "", *, error: bool = False, end: str = "\n") -> None:
+    """Print a text to stdout, or to stderr if `error`."""
     typer.echo(printable(f"{text}{end}"), err=error, nl=False)
 
 
-def say_error(sentence: object) -> None:
+def print_error(sentence: object) -> None:
     """Print one line to stderr."""
-    say(f"abstain: {plain_text(str(sentence))}", error=True)
+    print_text(f"abstain: {plain_text(str(sentence))}", error=True)
 
 
-def say_json(content: str) -> None:
-    """Print JSON; what a terminal would not show as a letter is written as JSON writes it, and so is not lost."""
-    say(printable_json(content), end="")
+def print_json(content: str) -> None:
+    """Print JSON; characters that are not printable become JSON escapes, so that nothing is lost."""
+    print_text(printable_json(content), end="")
 
 
-def show(summary: Callable[..., Any], *arguments: Any) -> None:
-    """Print a summary at the width of the screen."""
+def print_sentences(sentences: Iterable[object], *, error: bool = False) -> None:
+    """Print sentences, each on a new line and wrapped at the width of the terminal.
+
+    On stderr without a terminal, as in a log, each sentence is one line.
+    """
+    from abstain.report.console import console_for  # noqa: PLC0415
+
+    screen = console_for(stderr=error)
+    for sentence in map(plain_text, map(str, sentences)):
+        lines = [sentence] if error and not screen.is_terminal else wrapped(sentence, screen.width)
+        print_text("\n".join(lines), error=error)
+
+
+def print_warnings(warnings: Iterable[object]) -> None:
+    """Print warnings to stderr; commands print them before the numbers that they concern."""
+    print_sentences((f"warning: {warning}" for warning in warnings), error=True)
+
+
+def print_summary(summary: Callable[..., Any], *arguments: Any) -> None:
+    """Print a summary at the width of the terminal."""
     from abstain.report.console import console_for  # noqa: PLC0415
 
     screen = console_for()
@@ -49,12 +67,12 @@ def show(summary: Callable[..., Any], *arguments: Any) -> None:
 
 @contextlib.contextmanager
 def progress_bar(
-    what: str, total: int, *, wanted: bool = True, shorter: str = ""
+    task_name: str, total: int, *, wanted: bool = True, shorter: str = ""
 ) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that takes how many steps of a `total` were done, or None when nobody would see the bar.
+    """Yield a function that takes the number of steps done since its last call, or None if there is no bar.
 
-    The bar is on stderr, with the time that is left, for work that takes longer than a second; silent where stderr is
-    no terminal. After a minute one line says what would make the work `shorter`, and stays.
+    The bar is on stderr and appears after one second. There is no bar if stderr is not a terminal. After a minute one
+    line names the options that would make the work `shorter`.
     """
     if not wanted or not sys.stderr.isatty():
         yield None
@@ -65,7 +83,7 @@ def progress_bar(
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console_for(stderr=True), transient=True)
-    task = bar.add_task(what, total=total)
+    task = bar.add_task(task_name, total=total)
     began, hinted = time.monotonic(), not shorter
 
     def advance(steps: int) -> None:
@@ -79,7 +97,9 @@ def progress_bar(
             bar.start()
         if not hinted and passed > _LONG_SECONDS and not bar.finished:
             hinted = True
-            bar.console.print(f"{what} takes more than a minute; {shorter} would shorten it", highlight=False)
+            bar.console.print(
+                f"{task_name} takes more than a minute; {shorter} would shorten it", highlight=False
+            )
 
     try:
         yield advance

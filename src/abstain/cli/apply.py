@@ -1,4 +1,4 @@
-"""`abstain apply`: decide by a policy what is answered and what is deferred, row by row."""
+"""`abstain apply`: decide for each row of a table whether to answer or to defer, by a policy."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import typer
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import files_of, read_policy_argument
 from abstain.cli._publishing import check_outputs
-from abstain.cli._terminal import say
+from abstain.cli._terminal import print_sentences, print_text, print_warnings
 from abstain.errors import at
 
-_NEW = "The table to decide on: CSV, Parquet or JSONL; it needs no truth."
-_COLUMN = "What the new column is called; it says answer or defer."
-_ABSTAINED = "True where the model itself declined; else a column called abstained."
+_POLICY = "Policy file of `abstain threshold`."
+_TABLE = "Table of new rows: CSV, Parquet or JSONL. It needs no truth."
+_OUTPUT = "File for the table with the new column. Default: only counts are printed."
+_COLUMN = "Name of the new column, which contains answer or defer."
+_ABSTAINED = "Column that is true if the model declined. Default: a column named abstained."
 
 EXAMPLES = """\b
 Examples:
@@ -29,17 +31,15 @@ Examples:
 @opt.expand_option_groups
 def apply_command(
     *,
-    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="What `abstain threshold` wrote.")],
-    source: Annotated[Path, typer.Argument(metavar="TABLE", help=_NEW, show_default=False)],
-    output: Annotated[
-        Path | None, opt.output_to("The same table with the decision; else it is counted alone.")
-    ] = None,
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help=_POLICY, show_default=False)],
+    source: Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE, show_default=False)],
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
     column: Annotated[str, typer.Option(metavar="NAME", help=_COLUMN)] = "decision",
     abstained: Annotated[str | None, opt.named("--abstained", "COLUMN", _ABSTAINED)] = None,
     calibration: opt.Calibrations = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings alone.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings.")] = False,
 ) -> None:
-    """Add answer or defer to every row of a table, and say how far its confidences have moved."""
+    """Add the decision, answer or defer, to every row of a table, and report a drift of its confidences."""
     files = [*files_of(policy, source), *(calibration or [])]
     check_outputs(output, inputs=files)
     swapped = f"abstain apply {shlex.quote(str(source))} {shlex.quote(str(policy))}"
@@ -53,13 +53,11 @@ def apply_command(
             calibration=calibration,
             inputs=files,
         )
+    print_warnings(done.warnings)
     if not quiet:
-        for line in done.lines:
-            say(line)
-    for warning in done.warnings:
-        say(f"warning: {warning}", error=True)
-    if output is not None and not quiet:
-        say(f"decided: {output}")
+        print_sentences(done.lines)
+        if output is not None:
+            print_text(f"decisions: {output}")
 
 
 COMMANDS: opt.Commands = {"apply": (apply_command, EXAMPLES)}

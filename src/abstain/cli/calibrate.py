@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from abstain.calibrators import Calibration
     from abstain.items import Items
 
-_MODE = "Which experiment of the run; needed if there are several."
-_METHOD = "temperature (temperature_scaling), logistic, platt, linear, isotonic, beta, histogram_binning or venn_abers."
-_INPUT = "The run file, table or log to learn from; a pattern in quotes is one input."
+_MODE = "Experiment of a run file; required if it has several."
+_METHOD = "temperature, logistic, platt, linear, isotonic, beta, histogram_binning or venn_abers."
+_INPUT = "Run file, table or log with the training data. A pattern in quotes is one input."
+_INPUT_OPTION = "The same as INPUT, as an option."
 _FEATURES = "Signals or columns to learn from, separated by commas. Default: the confidence."
-_CONFIDENCE = "Calibrate this confidence: a column or signal. Default: one with a usual name, such as prob."
-_FOLDS = "Folds of whole participants for the held-out metrics."
+_CONFIDENCE = "Confidence to calibrate: a column or signal. Default: one with a usual name, such as prob."
+_JSON = "Also print the calibration file as JSON, instead of the summary."
+_QUIET = "Print only the path of the calibration file."
+_FOLDS = "Number of cross-validation folds of whole clusters, for the held-out metrics."
 
 VERBALIZED_EXAMPLES = """\b
 Examples:
@@ -48,20 +51,18 @@ Examples:
       --confidence calibrated
 """
 
-Output = Annotated[Path, opt.output_to("Where the artifact goes.")]
+Output = Annotated[Path, opt.output_to("Calibration file to write (JSON).")]
 
 
 @dataclass(frozen=True)
 class TrainingInput(opt.OptionGroup):
-    """The input to learn from."""
+    """The training data."""
 
     inputs: Annotated[
         list[Path] | None,
         typer.Argument(metavar="INPUT", help=_INPUT, show_default=False),
     ] = None
-    further_inputs: Annotated[list[Path] | None, opt.named("--input", "FILE", "The same, as an option.")] = (
-        None
-    )
+    further_inputs: Annotated[list[Path] | None, opt.named("--input", "FILE", _INPUT_OPTION)] = None
     mode: Annotated[str | None, opt.named("--mode", "MODE", _MODE)] = None
 
     @property
@@ -70,19 +71,19 @@ class TrainingInput(opt.OptionGroup):
         paths = [*(self.inputs or []), *(self.further_inputs or [])]
         if len(paths) != 1:
             raise ArgumentError(
-                f"give one input to learn from, got {len(paths)}; see abstain calibrate --help"
+                f"pass one input to learn from, got {len(paths)}; see abstain calibrate --help"
             )
         return paths[0]
 
 
 @dataclass(frozen=True)
 class CheckOptions(opt.OptionGroup):
-    """How the calibrator is checked, and what is printed."""
+    """Cross-validation and printed output."""
 
     folds: Annotated[int, typer.Option(metavar="N", help=_FOLDS)] = 5
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same folds.")] = 42
-    as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout as well; no summary.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the artifact's path alone.")] = False
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the folds.")] = 42
+    as_json: Annotated[bool, typer.Option("--json", help=_JSON)] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET)] = False
     table_format: opt.SummaryFormat = None
 
 
@@ -90,7 +91,7 @@ class CheckOptions(opt.OptionGroup):
 def verbalized_command(
     *, output: Output, training: TrainingInput, checking: CheckOptions, reading: opt.ReadOptions
 ) -> None:
-    """Fit the temperature of a confidence stated as 1 to 5."""
+    """Fit a temperature for a verbalized confidence of 1 to 5."""
     from abstain.calibrators import fit_verbalized  # noqa: PLC0415
 
     fit = partial(fit_verbalized, folds=checking.folds, seed=checking.seed)
@@ -106,14 +107,16 @@ def train_command(
     confidence: Annotated[str | None, opt.named("--confidence", "NAME", _CONFIDENCE)] = None,
     training: TrainingInput,
     target: Annotated[
-        str, typer.Option(metavar="NAME", help="What to predict: correctness, near_correct or loss.")
+        str, typer.Option(metavar="NAME", help="Target to predict: correctness, near_correct or loss.")
     ] = "correctness",
     checking: CheckOptions,
     reading: opt.ReadOptions,
 ) -> None:
     """Train a calibrator on signals of the answered items."""
     if features is not None and confidence is not None:
-        raise ArgumentError("--confidence names the one feature to learn from; leave it or --features out")
+        raise ArgumentError(
+            "--confidence and --features exclude each other: both name the features; pass one of them"
+        )
     from abstain.calibrators import train  # noqa: PLC0415
 
     names = features or confidence
@@ -146,11 +149,12 @@ def _calibrate(
         type(calibration).to_json,
         lambda calibration: [calibration_table(calibration)],
         calibration_summary,
+        json_label="calibration:",
     )
     publish(formats, renderers, output, inputs=files)
 
 
-HELP = "Turn raw confidence into a probability of being right."
+HELP = "Turn a confidence into a probability of being correct."
 COMMANDS: opt.Commands = {
     "verbalized": (verbalized_command, VERBALIZED_EXAMPLES),
     "train": (train_command, TRAIN_EXAMPLES),

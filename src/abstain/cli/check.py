@@ -1,4 +1,4 @@
-"""`abstain check`: what a file is, what it holds, and what can be computed from it."""
+"""`abstain check`: the format and content of a file, and the metrics that it supports."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import typer
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import announcements, reading_bar
 from abstain.cli._publishing import choose_formats, print_tables
-from abstain.cli._terminal import say_json, show
+from abstain.cli._terminal import print_json, print_summary
 
 if TYPE_CHECKING:
     from abstain.evaluation import SourceCheck
 
-_INPUT = "A run file, table or log, or several of one kind; a pattern in quotes is expanded."
+_INPUT = "Run file, table or log, or several of one format. A pattern in quotes is expanded."
 PROBLEMS = 3
 
 EXAMPLES = """\b
@@ -34,21 +34,21 @@ def check_command(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],
     mode: opt.RunMode = None,
     confidence: Annotated[
-        str | None, opt.named("--confidence", "COLUMN", "The column of the confidence.")
+        str | None, opt.named("--confidence", "COLUMN", "Column of the confidence.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     table_format: opt.SummaryFormat = None,
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
+    """Show the content of a file, its problems, and the metrics that it supports. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
 
     formats = choose_formats(table_format, None, as_json=as_json)
     with reading_bar(wanted=not as_json):
         checked = check(inputs, mode=mode, confidence=confidence, **engine.options, **reading.options)
     if as_json:
-        say_json(json.dumps(_document(checked), indent=2) + "\n")
+        print_json(json.dumps(_document(checked), indent=2) + "\n")
     else:
         from abstain.evaluation import NEVER_EQUAL, refusal_hint, scale_hint  # noqa: PLC0415
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
@@ -63,7 +63,9 @@ def check_command(
             hints = (scale_hint(items), NEVER_EQUAL if items.never_equal else "", refusal_hint(items))
             notes += [f"{source}: {sentence}" for sentence in hints if sentence]
         print_tables(
-            formats.printed, lambda: [check_table(checked)], lambda: show(check_summary, checked, notes)
+            formats.printed,
+            lambda: [check_table(checked)],
+            lambda: print_summary(check_summary, checked, notes),
         )
     if checked.problems:
         raise typer.Exit(PROBLEMS)

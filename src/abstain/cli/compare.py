@@ -1,4 +1,4 @@
-"""`abstain compare`: any number of systems on the same items, with verdicts in words."""
+"""`abstain compare`: differences between any number of systems on the same items, with verdicts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ if TYPE_CHECKING:
 
     from abstain.items import Items
 
-_METRIC = (
-    "Metrics, separated by commas; `abstain metrics` lists them. Default: augrc; without a confidence, the bundle "
-    "answers."
+_METRIC = "Metrics, separated by commas. Default: augrc, or the bundle answers if there is no confidence."
+_CONFIDENCE = "Confidence that ranks the answers: once for all inputs, or once per input."
+_REFERENCE = "Compare all systems with this one. Default: compare every pair."
+_MARGIN = "Smallest difference that matters, for verdicts of equivalence and for sample sizes."
+_OUTPUT = (
+    "File to write; its ending sets the format: .html (a report), .json, .md, .csv, .tex or .txt (tables)."
 )
-_CONFIDENCE = "What ranks the answers of each input, in order; given once it serves all."
-_REFERENCE = "Compare all others with this system, named as in the output, instead of every pair."
-_MARGIN = (
-    "The smallest difference that would matter: are systems within it, and how much more data would tell it?"
-)
-_OUTPUT = "What to write, by its ending: .html (a report), .json, .md, .csv, .tex or .txt (the tables)."
 
 EXAMPLES = """\b
-A system does not win by declining more: areas, selective risk and accuracy
-are compared at the largest coverage that both systems reach.
+A system does not win by declining more: areas, selective risk and selective
+accuracy are compared at the largest coverage that both systems reach.
 
 \b
 Examples:
@@ -57,13 +54,14 @@ def compare_command(
     output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
     as_json: opt.AsJson = False,
     table_format: opt.SummaryFormat = None,
+    explain: opt.Explain = False,
     quiet: opt.Quiet = False,
     intervals: opt.IntervalOptions,
     matching: opt.MatchOptions,
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Compare systems on the same items: the conclusion, every difference with its interval, and ranks."""
+    """Compare systems on the same items: a conclusion, differences with confidence intervals, and ranks."""
     from abstain import compare  # noqa: PLC0415
     from abstain.readers import is_table  # noqa: PLC0415
 
@@ -72,10 +70,10 @@ def compare_command(
     check_outputs(output, inputs=files)
     sources = inputs.sources
     if not sources or (len(sources) < 2 and not is_table(next(iter(sources.values())).path)):
-        raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
+        raise ArgumentError(f"pass at least two inputs to compare, got {len(sources)}")
     engine_options = engine.options
     if len(sources) == 1:
-        engine.refuse("the systems of one table are told apart row by row")
+        engine.refuse("the systems of one table are separated row by row")
         engine_options["engine"] = "numpy"
     each = dict(zip(sources, opt.one_each(confidence or [], len(sources), "--confidence"), strict=True))
     announce = announcer(each, quiet=quiet)
@@ -84,7 +82,7 @@ def compare_command(
         announce(systems)
         if len(systems) < 2:
             raise ArgumentError(
-                f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
+                f"pass at least two inputs to compare, or a table with two systems, got {len(systems)}"
             )
 
     with progress_bars(intervals.interval, intervals.resamples, wanted=not quiet) as progress:
@@ -103,7 +101,7 @@ def compare_command(
             progress=progress,
             on_read=check_systems,
         )
-    publish(formats, renderers_of(result, json_of_tables=True), output, inputs=files)
+    publish(formats, renderers_of(result, json_of_tables=True, explain=explain), output, inputs=files)
 
 
 def _one_or_each(confidences: Mapping[str, str | None]) -> str | dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""`abstain intervals` and `abstain sets`: from a table of truths and predictions that claim a coverage to a verdict."""
+"""`abstain intervals` and `abstain sets`: coverage of prediction intervals and sets, with verdicts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,21 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import CoverageResult
     from abstain.readers import SourceTable
 
-_TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
-_CLAIM = "Coverage that the predictions claim, such as 0.9; once per set of them."
-_SET = "Lists of labels (a list, a JSON array, or text divided by |); once per claim."
-_MEMBERS = "Columns of 0 and 1, one per class, separated by commas; a truth is the column's name or number."
-_ETA = "How hard the width criterion punishes coverage off its claim."
+_TABLE = "CSV, TSV, Parquet or JSONL file, compressed or not. A pattern in quotes is one table."
+_NOMINAL = "Nominal coverage of the predictor: the probability that a prediction contains the truth; may be repeated."
+_LOW = "Column of the lower bound; once per --nominal."
+_HIGH = "Column of the upper bound; once per --nominal."
+_SET = "Column of label lists (a list, a JSON array, or text with |); once per --nominal."
+_MEMBERS = "Columns of 0 and 1, one per class, separated by commas. The truth is a column name or number."
+_CLASSES = "All possible labels, separated by commas. Default: the labels that occur."
+_SET_BINS = "Number of groups of set sizes. Default: one per size."
+_ETA = "Penalty of the width criterion for a coverage other than the nominal coverage."
+_CLUSTER = "Column of the cluster (e.g. patient) that rows belong to. Default: rows are independent."
+_BY = "Columns, separated by commas: also compute the coverage of each group."
+_FEATURE = (
+    "Numeric column: compute the coverage along it, and the worst slab of all features; may be repeated."
+)
+_MARGIN = "Difference from the nominal coverage that does not matter."
 
 INTERVALS_EXAMPLES = """\b
 Examples:
@@ -52,8 +62,8 @@ Examples:
 """
 
 Source = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE, show_default=False)]
-Truth = Annotated[str, opt.named("--truth", "COLUMN", "What is right.")]
-Claims = Annotated[list[float], opt.named("--nominal", "P", _CLAIM)]
+Truth = Annotated[str, opt.column("--truth", "Column of the true values.")]
+NominalCoverages = Annotated[list[float], opt.named("--nominal", "PROPORTION", _NOMINAL)]
 
 
 @dataclass(frozen=True)
@@ -61,17 +71,10 @@ class ColumnOptions(opt.OptionGroup):
     """The columns that intervals and sets have in common."""
 
     heading: ClassVar[str] = DATA
-    cluster: Annotated[
-        str | None, opt.named("--cluster", "COLUMN", "What belongs together, such as a patient.")
-    ] = None
-    by: Annotated[
-        list[str] | None, opt.named("--by", "COLUMNS", "Coverage within each group; separated by commas.")
-    ] = None
-    features: Annotated[
-        list[str] | None,
-        opt.named("--feature", "COLUMN", "Coverage by a number, and the worst slab of all."),
-    ] = None
-    weight: Annotated[str | None, opt.named("--weight", "COLUMN", "How often each row counts.")] = None
+    cluster: Annotated[str | None, opt.column("--cluster", _CLUSTER)] = None
+    by: Annotated[list[str] | None, opt.named("--by", "COLUMNS", _BY)] = None
+    features: Annotated[list[str] | None, opt.column("--feature", _FEATURE)] = None
+    weight: Annotated[str | None, opt.column("--weight", opt.WEIGHT)] = None
 
     def read(self, table: SourceTable) -> dict[str, Any]:
         """Return the content of the columns, as arguments of `evaluate_intervals` and `evaluate_sets`."""
@@ -85,11 +88,9 @@ class ColumnOptions(opt.OptionGroup):
 
 @dataclass(frozen=True)
 class CoverageOptions(opt.OptionGroup):
-    """How coverage is evaluated: arguments of `abstain.evaluate_intervals` and `abstain.evaluate_sets`."""
+    """How to evaluate coverage: arguments of `abstain.evaluate_intervals` and `abstain.evaluate_sets`."""
 
-    margin: Annotated[
-        float, typer.Option(metavar="X", help="Distance from the claim that does not matter to the verdict.")
-    ] = 0.0
+    margin: Annotated[float, typer.Option(metavar="X", help=_MARGIN)] = 0.0
     interval: opt.Interval = "jackknife"
     resamples: opt.Resamples = None
     seed: opt.Seed = 42
@@ -104,20 +105,21 @@ class CoverageOptions(opt.OptionGroup):
 
 @dataclass(frozen=True)
 class OutputOptions(opt.OptionGroup):
-    """What is written and printed."""
+    """Written files and printed output."""
 
     heading: ClassVar[str] = OUTPUT
     output: opt.ResultOutput = None
-    charts: Annotated[Path | None, opt.named("--charts", "DIR", "Write charts there.")] = None
+    charts: Annotated[Path | None, opt.named("--charts", "DIR", "Directory for charts.")] = None
     chart_format: Annotated[
-        str, typer.Option("--chart-format", metavar="NAME", help="svg, png, pdf, html or json.")
+        str,
+        typer.Option("--chart-format", metavar="NAME", help="Format of charts: svg, png, pdf, html or json."),
     ] = "svg"
     as_json: opt.AsJson = False
     quiet: opt.Quiet = False
     table_format: opt.SummaryFormat = None
 
     def check(self, inputs: Sequence[Path]) -> OutputFormats:
-        """Return the formats; raise before the work starts if an output cannot be written."""
+        """Return the formats; raise before the evaluation if an output cannot be written."""
         from abstain import _validate  # noqa: PLC0415
         from abstain.report import CHART_FORMATS  # noqa: PLC0415
 
@@ -134,20 +136,20 @@ def intervals_command(
     *,
     table: Source,
     truth: Truth,
-    low: Annotated[list[str], opt.named("--low", "COLUMN", "Lower bound; once per claim.")],
-    high: Annotated[list[str], opt.named("--high", "COLUMN", "Upper bound; once per claim.")],
-    by_nominal: Claims,
+    low: Annotated[list[str], opt.column("--low", _LOW)],
+    high: Annotated[list[str], opt.column("--high", _HIGH)],
+    by_nominal: NominalCoverages,
     columns: ColumnOptions,
-    bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
+    bins: Annotated[int, typer.Option(metavar="N", help="Number of strata by width.")] = 3,
     eta: Annotated[float, typer.Option(metavar="X", help=_ETA)] = 30.0,
     crossed: Annotated[str | None, opt.named("--crossed", "HOW", opt.CROSSED)] = None,
     coverage: CoverageOptions,
     outputs: OutputOptions,
 ) -> None:
-    """Judge prediction intervals: does coverage hold, where does it fail, how certain is that?"""
+    """Evaluate prediction intervals: coverage overall and by group, width, and verdicts on the nominal coverage."""
     if not len(low) == len(high) == len(by_nominal):
         raise ArgumentError(
-            f"give --low, --high and --nominal equally often, got {len(low)}, {len(high)} and {len(by_nominal)}"
+            f"pass --low, --high and --nominal equally often, got {len(low)}, {len(high)} and {len(by_nominal)}"
         )
     files = files_of(table)
     formats = outputs.check(files)
@@ -181,24 +183,24 @@ def sets_command(
     *,
     table: Source,
     truth: Truth,
-    by_nominal: Claims,
-    sets: Annotated[list[str] | None, opt.named("--set", "COLUMN", _SET)] = None,
+    by_nominal: NominalCoverages,
+    sets: Annotated[list[str] | None, opt.column("--set", _SET)] = None,
     members: Annotated[str | None, opt.named("--members", "COLUMNS", _MEMBERS)] = None,
-    classes: Annotated[
-        str | None, opt.named("--classes", "LABELS", "All labels there are; else those that occur.")
-    ] = None,
+    classes: Annotated[str | None, opt.named("--classes", "LABELS", _CLASSES)] = None,
     columns: ColumnOptions,
-    bins: Annotated[int | None, opt.named("--bins", "N", "Groups of set sizes; else one per size.")] = None,
+    bins: Annotated[int | None, opt.named("--bins", "N", _SET_BINS)] = None,
     coverage: CoverageOptions,
     outputs: OutputOptions,
 ) -> None:
-    """Judge prediction sets: does coverage hold, where does it fail, how certain is that?"""
+    """Evaluate prediction sets: coverage overall and by group, size, and verdicts on the nominal coverage."""
     if bool(sets) == bool(members):
-        raise ArgumentError("say where the sets are: either --set COLUMN or --members COLUMN,COLUMN,...")
+        raise ArgumentError(
+            "name the columns of the sets: either --set COLUMN or --members COLUMN,COLUMN,..."
+        )
     if members and classes:
-        raise ArgumentError("--classes goes with --set; with --members the columns are the classes")
+        raise ArgumentError("--classes is an option for --set; with --members, the columns are the classes")
     if len(sets or [members]) != len(by_nominal):
-        raise ArgumentError(f"give one --nominal per set, got {len(by_nominal)} for {len(sets or [members])}")
+        raise ArgumentError(f"pass one --nominal per set, got {len(by_nominal)} for {len(sets or [members])}")
     files = files_of(table)
     formats = outputs.check(files)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
@@ -228,7 +230,7 @@ def sets_command(
 def _with_provenance(
     result: CoverageResult, source: SourceTable, columns: ColumnOptions, own: Mapping[str, Any]
 ) -> CoverageResult:
-    """Return the result with the file and the columns that were read; `own` are those of the command."""
+    """Return the result with the source file and its columns; `own` are the columns of the command."""
     shared = {"cluster": columns.cluster, "by": opt.listed(columns.by), "weight": columns.weight}
     used = {**own, **shared, "feature": columns.features}
     read = {role: column for role, column in used.items() if column}
@@ -238,7 +240,7 @@ def _with_provenance(
 def _publish(
     result: CoverageResult, outputs: OutputOptions, formats: OutputFormats, inputs: Sequence[Path]
 ) -> None:
-    """Print the result and write its file and its charts."""
+    """Print the result, and write its file and its charts."""
     from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415
     from abstain.report.results_json import encode  # noqa: PLC0415
     from abstain.report.results_json_conformal import conformal_results_json  # noqa: PLC0415
@@ -306,7 +308,7 @@ def _indices(
     if (indices < 0).any():
         row = int(np.argmax(indices < 0))
         raise DataError(
-            f"{source.label}: the column {truth!r} has a label that is no class at {row_name(row)}"
+            f"{source.label}: the column {truth!r} has a label that is not a class at {row_name(row)}"
         )
     return indices
 

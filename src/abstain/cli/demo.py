@@ -1,17 +1,18 @@
-"""`abstain demo`: two real classifiers that may abstain, trained, judged and compared in seconds."""
+"""`abstain demo`: train, evaluate and compare two classifiers that may abstain."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from abstain import _outputs
-from abstain.cli._terminal import say, show
+from abstain.cli._terminal import print_sentences, print_text
 
 if TYPE_CHECKING:
     from abstain.cli._options import Commands
@@ -24,81 +25,96 @@ Examples:
   abstain demo --directory demo
   abstain demo --bootstrap-resamples 2000
 """
+_DIRECTORY = "Directory for the run file and the report; created if missing. Default: the working directory."
 RUN_NAME = "abstain-demo-run.json"
 REPORT_NAME = "abstain-demo-report.html"
 
 
 def demo_command(
     directory: Annotated[
-        Path,
-        typer.Option(
-            "--directory", metavar="DIR", help="Directory for the run and the report; created if missing."
-        ),
+        Path, typer.Option("--directory", metavar="DIR", help=_DIRECTORY, show_default=False)
     ] = Path(),
     resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples of the bootstrap.")
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Resamples of the cluster bootstrap.")
     ] = 0,
 ) -> None:
-    """Train a careful and an over-confident classifier, let both abstain, and judge them."""
+    """Train a careful and an overconfident classifier that may abstain, and compare them."""
     from abstain import _validate  # noqa: PLC0415
 
     _validate.whole(resamples, "resamples")
     _outputs.check_folder(directory)
     with _outputs.new_folder(directory):
         report = _run_demo(directory, resamples)
-    if sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Open it in the browser?", default=True):
+    if (
+        sys.stdin.isatty()
+        and sys.stdout.isatty()
+        and typer.confirm("Open the report in the browser?", default=True)
+    ):
         typer.launch(str(report))
 
 
 def _run_demo(directory: Path, resamples: int) -> Path:
-    """Train and judge the classifiers, write both files, and return where the report is."""
+    """Train and compare the classifiers, write the run file and the report, and return the path of the report."""
     from abstain.cli._pipeline import evaluate_systems  # noqa: PLC0415
     from abstain.cli._publishing import check_outputs, encode_text, write_files  # noqa: PLC0415
     from abstain.readers.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT  # noqa: PLC0415
-    from abstain.report.views import summary  # noqa: PLC0415
 
     run, report = directory / RUN_NAME, directory / REPORT_NAME
     check_outputs(run, report, inputs=[])
-    say(
-        "Two classifiers read handwritten digits: scikit-learn's 1,797 images with some noise, half of them to learn\n"
-        f"from. Each declines to answer below a probability of {LEAST_PROBABILITY}. The {CAREFUL} one knows what it\n"
-        f"does not know; the {OVERCONFIDENT} one exaggerates. Which may be trusted with what it answers?\n"
+    content, systems = _train_systems(run)
+    compared = evaluate_systems(
+        systems,
+        confidence="probability",
+        loss="zero_one",
+        interval="jackknife",
+        resamples=resamples,
+        quiet=False,
     )
-    content, systems = _trained(run)
-    options: dict[str, Any] = {
-        "confidence": "probability",
-        "loss": "zero_one",
-        "interval": "jackknife",
-        "resamples": resamples,
-    }
-    compared = evaluate_systems(systems, **options, quiet=False)
     page = _page(compared, report, run)
-    show(summary, evaluate_systems({CAREFUL: systems[CAREFUL]}, **options, quiet=False))
-    say("\n" + "-" * 80 + "\n")
-    show(summary, compared)
+    print_sentences(
+        [
+            f"Two classifiers, {CAREFUL} and {OVERCONFIDENT}, read noisy images of handwritten digits. Each declines "
+            f"to answer if its probability is below {LEAST_PROBABILITY}.",
+            "",
+            *_conclusion(compared),
+        ]
+    )
     write_files({run: content, report: encode_text(page)}, inputs=[])
-    say(
-        f"\nThe run is in {run}. Try next:\n\n"
-        f"  abstain evaluate {run} --mode {OVERCONFIDENT} --confidence probability,margin --loss zero_one\n"
-        f"  abstain evaluate --input {run} --mode {CAREFUL} --input {run} --mode {OVERCONFIDENT} \\\n"
-        "      --confidence margin --loss zero_one --json\n"
-        f"  abstain evaluate --help\n{_where_abstain_is()}\n"
-        f"The report with curves and a threshold explorer is in {report}."
+    print_text(
+        f"\nrun file: {run}\nreport:   {report}\n\nTry next:\n"
+        f"  abstain evaluate {run} --mode {OVERCONFIDENT} --loss zero_one \\\n"
+        "      --confidence probability,margin\n"
+        f"  abstain compare {run} {run} --mode {CAREFUL} --mode {OVERCONFIDENT} \\\n"
+        "      --confidence margin --loss zero_one\n"
+        f"  abstain threshold {run} --mode {CAREFUL} --confidence probability --loss zero_one --risk 10%"
+        f"{_path_hint()}"
     )
     return report
 
 
-def _where_abstain_is() -> str:
-    """What to write for `abstain` where the shell would not find it, as after `make demo` in a fresh clone."""
+def _conclusion(compared: Result) -> list[str]:
+    """Return a sentence on each system, and the headline of the comparison."""
+    sentences = []
+    for name, system in compared.systems.items():
+        population = system.population
+        sentences.append(
+            f"{name}: {population.answered:,} of {population.items:,} {system.cluster_noun}s answered, "
+            f"{100 * population.error_rate:.1f}% of the answers wrong."
+        )
+    return sentences if compared.headline is None else [*sentences, compared.headline.sentence]
+
+
+def _path_hint() -> str:
+    """Return how to call abstain if the shell does not find it, as after `make demo` in a fresh clone."""
     own = Path(sys.executable).parent / "abstain"
     if shutil.which("abstain") or not own.exists():
         return ""
     near = own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own
-    return f"\n(Your shell does not know `abstain` yet: write {near} for it.)\n"
+    return f"\n\n(The shell does not find `abstain`: write {near} instead.)"
 
 
-def _trained(run: Path) -> tuple[bytes, dict[str, Items]]:
-    """The run file, and what every reader of it will find: it goes to its place only when all is done."""
+def _train_systems(run: Path) -> tuple[bytes, dict[str, Items]]:
+    """Return the content of the run file and its items; the run file itself is written at the end."""
     import msgspec  # noqa: PLC0415
 
     from abstain import read  # noqa: PLC0415
@@ -108,10 +124,11 @@ def _trained(run: Path) -> tuple[bytes, dict[str, Items]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / run.name
         path.write_bytes(content)
-        systems = {
-            mode: read(path, mode=mode).with_provenance(path=str(run)) for mode in (CAREFUL, OVERCONFIDENT)
-        }
-    return content, systems
+        items = {mode: read(path, mode=mode) for mode in (CAREFUL, OVERCONFIDENT)}
+    return content, {
+        mode: replace(each, cluster_noun="image").with_provenance(path=str(run))
+        for mode, each in items.items()
+    }
 
 
 def _page(compared: Result, report: Path, run: Path) -> str:
@@ -123,7 +140,7 @@ def _page(compared: Result, report: Path, run: Path) -> str:
     again = ["report", *inputs, "--confidence", "probability", "--loss", "zero_one", "-o", str(report)]
     return report_html(
         compared,
-        title="Two classifiers that may decline to answer: careful against over-confident",
+        title="Two classifiers that may decline to answer: careful and overconfident",
         command=command_line(again),
     )
 

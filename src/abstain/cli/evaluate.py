@@ -1,4 +1,4 @@
-"""`abstain evaluate`: from one or two inputs to a summary and an artifact."""
+"""`abstain evaluate`: metrics of one system, or of two systems and their differences."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ def evaluate_command(
     output: opt.ResultOutput = None,
     as_json: opt.AsJson = False,
     table_format: opt.SummaryFormat = None,
+    explain: opt.Explain = False,
     quiet: opt.Quiet = False,
     intervals: opt.IntervalOptions,
     matching: opt.MatchOptions,
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Judge one run, or compare two, with intervals."""
+    """Evaluate one system, or compare two, with confidence intervals."""
     formats = choose_formats(table_format, output, as_json=as_json, quiet=quiet)
     files = files_of(inputs, question, intervals, reading)
     check_outputs(output, inputs=files)
     result = evaluate_inputs(inputs, question, reading, matching, intervals, engine, quiet=quiet)
-    publish(formats, renderers_of(result), output, inputs=files)
+    publish(formats, renderers_of(result, explain=explain), output, inputs=files)
 
 
 COMMANDS: opt.Commands = {"evaluate": (evaluate_command, EXAMPLES)}

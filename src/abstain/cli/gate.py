@@ -1,4 +1,4 @@
-"""`abstain gate`: a verdict for a pipeline, as an exit code."""
+"""`abstain gate`: pass or fail a run, as an exit code for CI."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from abstain.cli import _options as opt
 from abstain.cli._pipeline import announcer, column_arguments, files_of, progress_bars
 from abstain.cli._program import OUTPUT
 from abstain.cli._publishing import check_outputs, encode_text, write_files
-from abstain.cli._terminal import say, say_json
+from abstain.cli._terminal import print_json, print_text
 from abstain.errors import ArgumentError, FormatError
 
 if TYPE_CHECKING:
     from abstain.thresholds import Policy
 
+_RUN = "Run to evaluate: a run file, a table or a log."
 _FAIL_IF = (
-    "A condition under which the run fails, such as 'augrc worse by 5%' (of the baseline's), 'cmax below 0.6' or 'ece "
-    "above 0.1'; may be given again. @FILE: one condition per line."
+    "Fail under this condition, such as 'augrc worse by 5%' or 'cmax below 0.6'; may be repeated. @FILE reads one "
+    "per line."
 )
-_GITHUB = "Say failures as GitHub's annotations, and add the table to the summary of the job."
-_POLICY = "A policy of `abstain threshold`: the run fails if its promise is broken."
-_BASELINE = "The run that changes are measured from, on the same items."
-_INCONCLUSIVE = "What an inconclusive condition counts as: pass or fail. Default: exit code 4."
+_GITHUB = "Print failures as GitHub annotations, and append the table to the job summary."
+_POLICY = "Policy file of `abstain threshold`: fail if its risk guarantee is broken."
+_BASELINE = "Run to compare with, on the same items."
+_BASELINE_MODE = "Experiment of the baseline. Default: --mode."
+_INCONCLUSIVE = "How to count an inconclusive condition: pass or fail. Default: exit code 4."
+_OUTPUT = "File for the table. Default: stdout."
 
 EXAMPLES = """\b
-Exit codes: 0 pass, 1 fail, 4 inconclusive
-(2 and 3: the call or the data are wrong).
-Areas are compared at the coverage that both runs reach; bound the coverage
-itself, too, so that a run cannot pass by declining more.
+Exit codes: 0 pass, 1 fail, 4 inconclusive (2 wrong usage, 3 wrong data).
+Areas are compared at the coverage that both runs reach. Add a condition on
+the coverage, so that a run cannot pass by declining more.
 
 \b
 Examples:
@@ -50,33 +52,32 @@ Examples:
 @opt.expand_option_groups
 def gate_command(
     *,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help=_RUN, show_default=False),
+    ],
     fail_if: Annotated[list[str] | None, opt.named("--fail-if", "CONDITION", _FAIL_IF)] = None,
     policy: Annotated[Path | None, opt.named("--policy", "FILE", _POLICY)] = None,
     baseline: Annotated[Path | None, opt.named("--baseline", "FILE", _BASELINE)] = None,
     inconclusive: Annotated[str | None, opt.named("--inconclusive", "VERDICT", _INCONCLUSIVE)] = None,
-    junit: Annotated[Path | None, opt.named("--junit", "FILE", "Write JUnit XML here.")] = None,
-    markdown: Annotated[
-        Path | None, opt.named("--markdown", "FILE", "Write a Markdown summary here.")
-    ] = None,
+    junit: Annotated[Path | None, opt.named("--junit", "FILE", "JUnit XML file to write.")] = None,
+    markdown: Annotated[Path | None, opt.named("--markdown", "FILE", "Markdown file to write.")] = None,
     github: Annotated[bool, typer.Option("--github", help=_GITHUB, rich_help_panel=OUTPUT)] = False,
-    mode: Annotated[str | None, opt.named("--mode", "MODE", "Which experiment of the run.")] = None,
-    baseline_mode: Annotated[
-        str | None, opt.named("--baseline-mode", "MODE", "Which experiment of the baseline; else --mode.")
-    ] = None,
+    mode: opt.RunMode = None,
+    baseline_mode: Annotated[str | None, opt.named("--baseline-mode", "MODE", _BASELINE_MODE)] = None,
     confidence: opt.RankedBy = None,
-    output: Annotated[Path | None, opt.output_to("Where the table goes; else to stdout.")] = None,
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
     table_format: opt.TableFormat = None,
     as_json: opt.AsJson = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
+        bool, typer.Option("--quiet", "-q", help="Print nothing; only the exit code reports the verdict.")
     ] = False,
     intervals: opt.IntervalOptions,
     matching: opt.MatchOptions,
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
+    """Pass or fail a run by conditions on the confidence intervals of its metrics. The exit code is the verdict."""
     from abstain import _validate, gate  # noqa: PLC0415
     from abstain.evaluation import parse_condition  # noqa: PLC0415
     from abstain.report.gate import gate_annotations, gate_junit, gate_markdown, gate_table, gate_text  # noqa: PLC0415
@@ -85,7 +86,7 @@ def gate_command(
     _check_printing(table_format, as_json=as_json, quiet=quiet, github=github)
     form = format_of(table_format, output)
     listed_in = [Path(text[1:]) for text in fail_if or [] if text.startswith("@")]
-    conditions = [parse_condition(text) for argument in fail_if or [] for text in _sentences(argument)]
+    conditions = [parse_condition(text) for argument in fail_if or [] for text in _conditions_of(argument)]
     if not conditions and policy is None:
         raise ArgumentError("a gate needs a condition (--fail-if) or a policy (--policy)")
     if inconclusive is not None:
@@ -123,23 +124,23 @@ def gate_command(
     text = gate_text(result) if form == "text" else render([gate_table(result)], form)
     texts = {junit: gate_junit(result), markdown: gate_markdown(result), output: text}
     if as_json:
-        say_json(render([gate_table(result)], "json"))
+        print_json(render([gate_table(result)], "json"))
     elif output is None and not quiet:
-        say(text, end="")
+        print_text(text, end="")
     if github:
-        say(gate_annotations(result), end="")
+        print_text(gate_annotations(result), end="")
     write_files(
         {path: encode_text(content) for path, content in texts.items() if path is not None}, inputs=files
     )
     if job_summary:
-        # Other steps append to this file, too.
+        # Other steps of the job append to the same file.
         with Path(job_summary).open("a", encoding="utf-8", errors="replace") as file:
             file.write(gate_markdown(result))
     raise typer.Exit(result.exit_code)
 
 
 def _check_printing(table_format: str | None, *, as_json: bool, quiet: bool, github: bool) -> None:
-    """Refuse options that contradict --json."""
+    """Raise if options contradict --json."""
     if as_json and github:
         raise ArgumentError("--json and --github exclude each other: both print to stdout")
     if as_json and quiet:
@@ -160,8 +161,8 @@ def _guaranteed(path: Path, confidence: str | None) -> Policy:
     return policy
 
 
-def _sentences(argument: str) -> list[str]:
-    """The conditions that a flag names: itself, or the lines of a file but for empty ones and remarks."""
+def _conditions_of(argument: str) -> list[str]:
+    """Return the conditions of an argument: the text itself, or the lines of @FILE without comments."""
     if not argument.startswith("@"):
         return [argument]
     from abstain import _files  # noqa: PLC0415
@@ -170,10 +171,10 @@ def _sentences(argument: str) -> list[str]:
     try:
         lines = _files.read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise FormatError(f"{path}: not UTF-8 text; it holds one condition per line") from None
+        raise FormatError(f"{path}: not UTF-8 text; write one condition per line") from None
     conditions = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not conditions:
-        raise ArgumentError(f"{path}: holds no condition; write one per line, such as augrc worse by 5%")
+        raise ArgumentError(f"{path}: has no conditions; write one per line, such as augrc worse by 5%")
     return conditions
 
 

@@ -1,4 +1,4 @@
-"""`abstain metrics`: list every metric that can be asked for, or say all about one."""
+"""`abstain metrics`: list all metrics, or describe some of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from abstain.cli import _options as opt
 from abstain.cli._publishing import choose_formats, print_tables
-from abstain.cli._terminal import say, say_json, show
+from abstain.cli._terminal import print_json, print_sentences, print_summary, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ Examples:
   abstain metrics safety
   abstain metrics abstention_f1 coverage_at_risk@0.05 ece@10
 """
-_NAME = "Metrics or bundles to say all about."
+_NAME = "Metrics or bundles to describe. Default: list all metrics."
 
 
 @opt.expand_option_groups
@@ -31,23 +31,23 @@ def metrics_command(
         list[str] | None,
         typer.Argument(metavar="NAME", help=_NAME, show_default=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The registry as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
     table_format: opt.SummaryFormat = None,
 ) -> None:
-    """List the metrics: what each is, what it needs, and which way is better.
+    """List the metrics: definition, required data, and whether higher or lower is better.
 
     A parameter follows an @: ece@10 is the error in 10 bins.
     """
     from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
 
     formats = choose_formats(table_format, None, as_json=as_json)
-    asked = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
-    metrics = [find_metric(name) for name in asked] or list(known_metrics().values())
+    requested = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
+    metrics = [find_metric(name) for name in requested] or list(known_metrics().values())
     if as_json:
         import msgspec  # noqa: PLC0415
 
         content = msgspec.json.encode([_record(metric) for metric in metrics])
-        say_json(msgspec.json.format(content, indent=2).decode() + "\n")
+        print_json(msgspec.json.format(content, indent=2).decode() + "\n")
         return
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
@@ -56,19 +56,24 @@ def metrics_command(
 
 
 def _describe(metrics: Sequence[MetricSpecification]) -> None:
-    say("\n\n".join(_described(metric) for metric in metrics))
+    print_text("\n\n".join(_described(metric) for metric in metrics))
 
 
 def _list(metrics: Sequence[MetricSpecification]) -> None:
     from abstain.metrics.registry import BUNDLES  # noqa: PLC0415
-    from abstain.report.console import format_table  # noqa: PLC0415
+    from abstain.report.console import format_item, format_table  # noqa: PLC0415
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
-    show(format_table, metrics_table(metrics))
-    say("bundles")
+    print_summary(format_table, metrics_table(metrics))
+    print_text("bundles")
     for bundle, members in BUNDLES.items():
-        say(f"  {bundle}: {', '.join(members)}")
-    say("\nAsk for them with `abstain evaluate --metric NAMES`; all about one with `abstain metrics NAME`.")
+        print_summary(format_item, f"{bundle}:", ", ".join(members))
+    print_text()
+    print_sentences(
+        [
+            "Compute metrics with `abstain evaluate --metric NAMES`. Describe one metric with `abstain metrics NAME`."
+        ]
+    )
 
 
 def _record(metric: MetricSpecification) -> dict[str, object]:
@@ -92,12 +97,12 @@ def _described(metric: MetricSpecification) -> str:
     ]
     lines.append(f"  needs: {', '.join(metric.needs)}")
     if metric.answered_only:
-        lines.append("  over the answered rows only: it means little without the answer rate")
+        lines.append("  computed over the answered rows only; report the answer rate with it")
     if metric.parameter is not None:
         value = metric.parameter.text(metric.value)
-        lines.append(f"  asked with {metric.parameter.name} = {value}; another: {metric.name}@VALUE")
+        lines.append(f"  parameter: {metric.parameter.name} = {value}; set it with {metric.name}@VALUE")
     reasons = dict.fromkeys(condition.sentence for condition in metric.undefined)
-    lines += [f"  undefined when: {'; '.join(reasons)}"] if reasons else []
+    lines += [f"  undefined if: {'; '.join(reasons)}"] if reasons else []
     return "\n".join([*lines, f"  definition: {metric.definition}"])
 
 

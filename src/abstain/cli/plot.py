@@ -1,4 +1,4 @@
-"""`abstain plot`: one chart of one or several inputs, as PNG, SVG, PDF, HTML or Vega-Lite."""
+"""`abstain plot`: draw one chart of one or several inputs as PNG, SVG, PDF, HTML or Vega-Lite."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import typer
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, write_files
-from abstain.cli._terminal import say
+from abstain.cli._terminal import print_text
 
-_OUTPUT = "The figure; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
-_CHART = "Of one input: curve, curves, areas or reliability. Of several: difference, or curve for all of them at once."
-_SYSTEM = "Which of several inputs a chart is of, by its name; without it the chart is of all."
-_OF = "Which confidence a curve or reliability diagram is of; else the first."
-_SHOWN = "Which metric areas and differences show: augrc, aurc, eaurc, eaugrc, cmax."
+_OUTPUT = "Chart to write; its ending sets the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
+_CHART = "One input: curve, curves, areas or reliability. Several inputs: difference, or curve."
+_SYSTEM = "Input to draw, by its name. Default: all inputs."
+_OF = "Confidence of a curve or a reliability diagram. Default: the first."
+_RISK = "Risk of a curve: selective or generalized."
+_SHOWN = "Metric of the charts areas and difference: augrc, aurc, eaurc, eaugrc or cmax."
 
 EXAMPLES = """\b
 Examples:
@@ -38,7 +39,7 @@ def plot_command(
     chart: Annotated[str | None, opt.named("--chart", "NAME", _CHART)] = None,
     of: Annotated[str | None, opt.named("--of", "NAME", _OF)] = None,
     of_system: Annotated[str | None, opt.named("--of-system", "NAME", _SYSTEM)] = None,
-    risk: Annotated[str, typer.Option(metavar="NAME", help="selective or generalized.")] = "selective",
+    risk: Annotated[str, typer.Option(metavar="NAME", help=_RISK)] = "selective",
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
     quiet: opt.Quiet = False,
     intervals: opt.IntervalOptions,
@@ -46,7 +47,7 @@ def plot_command(
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
+    """Draw one chart: a risk-coverage curve with its confidence band, areas, reliability, or differences."""
     from abstain.report.charts import chart_content, chart_format, draw  # noqa: PLC0415
 
     form = chart_format(output)
@@ -57,7 +58,7 @@ def plot_command(
     )
     figure = draw(result, chart, confidence=of, risk=risk, metric=shown, system=of_system)
     write_files({output: chart_content(figure, form)}, inputs=files)
-    say(output if quiet else f"figure: {output}")
+    print_text(output if quiet else f"chart: {output}")
 
 
 COMMANDS: opt.Commands = {"plot": (plot_command, EXAMPLES)}

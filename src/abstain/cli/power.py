@@ -1,4 +1,4 @@
-"""`abstain power`: how many clusters a new study needs to tell two systems apart."""
+"""`abstain power`: the number of clusters that a new study needs to detect a difference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ import typer
 
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import announcer, column_arguments, reading_bar
-from abstain.cli._terminal import say, say_json
+from abstain.cli._terminal import print_json, print_sentences
+
+_METRIC = "Metric to compare; see `abstain metrics`."
+_DIFFERENCE = "Smallest difference that matters, in units of the metric."
+_POWER = "Power: the probability of detecting a true difference of this size."
+_LEVEL = "Confidence level of the confidence interval that must exclude zero."
+_CORRELATION = "Assumed correlation between two systems if the pilot has only one."
+_LOSS = "Loss of an answer: zero_one, abs or abs_norm. Default: set by the scale or the type of the labels."
+_SE = "Standard error of the difference, instead of a pilot; requires --clusters."
+_CLUSTERS = "Number of clusters that the standard error is for."
 
 EXAMPLES = """\b
 Examples:
@@ -27,28 +36,22 @@ def power_command(
     inputs: opt.Inputs,
     metric: Annotated[
         str,
-        typer.Option("--metric", "-m", metavar="NAME", help="By which metric; `abstain metrics` lists them."),
+        typer.Option("--metric", "-m", metavar="NAME", help=_METRIC),
     ],
-    difference: Annotated[
-        float, typer.Option(metavar="D", help="The smallest difference that would matter.")
-    ],
-    power: Annotated[float, typer.Option(metavar="P", help="The chance of telling it.")] = 0.8,
-    level: Annotated[float, typer.Option(metavar="P", help="The level at which it is told.")] = 0.95,
-    correlation: Annotated[
-        float, typer.Option(metavar="R", help="How far two systems agree, for a pilot of one.")
-    ] = 0.5,
+    difference: Annotated[float, typer.Option(metavar="D", help=_DIFFERENCE)],
+    power: Annotated[float, typer.Option(metavar="PROPORTION", help=_POWER)] = 0.8,
+    level: Annotated[float, typer.Option(metavar="PROPORTION", help=_LEVEL)] = 0.95,
+    correlation: Annotated[float, typer.Option(metavar="R", help=_CORRELATION)] = 0.5,
     confidence: opt.RankedBy = None,
-    loss: Annotated[str | None, opt.named("--loss", "NAME", "abs, abs_norm or zero_one.")] = None,
-    se: Annotated[
-        float | None, opt.named("--se", "X", "Standard error of the difference, in place of a pilot.")
-    ] = None,
-    clusters: Annotated[int | None, opt.named("--clusters", "N", "For how many clusters that is.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON.")] = False,
+    loss: Annotated[str | None, opt.named("--loss", "NAME", _LOSS)] = None,
+    se: Annotated[float | None, opt.named("--se", "X", _SE)] = None,
+    clusters: Annotated[int | None, opt.named("--clusters", "N", _CLUSTERS)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     matching: opt.MatchOptions,
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Say how many clusters a new study needs to tell a difference, from a pilot of one or two systems."""
+    """Compute the number of clusters that a new study needs, from a pilot of one or two systems."""
     from abstain import power as compute_power  # noqa: PLC0415
 
     sources = inputs.sources
@@ -84,11 +87,10 @@ def power_command(
         document = {
             name: finite(value) if isinstance(value, float) else value for name, value in values.items()
         }
-        say_json(json.dumps(document, indent=2) + "\n")
+        print_json(json.dumps(document, indent=2) + "\n")
         return
-    say(f"{answer}.")
     basis = answer.basis
-    say(f"{basis[0].upper()}{basis[1:]}.")
+    print_sentences([f"{answer}.", f"{basis[0].upper()}{basis[1:]}."])
 
 
 COMMANDS: opt.Commands = {"power": (power_command, EXAMPLES)}

@@ -1,4 +1,4 @@
-"""`abstain report`: from one or more inputs to one HTML page for whoever decides and whoever checks."""
+"""`abstain report`: an HTML report of one or more inputs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import typer
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, command_line, encode_text, new_name, write_files
-from abstain.cli._terminal import progress_bar, say
+from abstain.cli._terminal import print_text, progress_bar
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
     from abstain.evaluation import Result
 
-_OUTPUT = "Where the report goes, ending in .html; else into a new file here, whose name is printed."
-_RISK = "The largest risk that is acceptable, such as 5%: the page begins with what may be answered at it."
-_MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
-_RESPONSES = "With --mistakes: what the model was asked and wrote, too, where the input has it."
+_OUTPUT = "Report to write (.html). Default: a new file in this directory, whose name is printed."
+_RISK = "Largest acceptable risk, such as 5%: the report starts with the coverage that keeps to it."
+_TITLE = "Title of the report. Default: the names of the inputs."
+_MISTAKES = "Number of confident wrong answers to list, with the ids of their clusters."
+_RESPONSES = "With --mistakes: also show prompts and responses, if the input has them."
 
-# What the panel of abstention safety shows unless other metrics are asked for; those that the data cannot serve are
-# named with their reason.
+# The metrics of the abstention panel unless others are requested; unavailable metrics are listed with a reason.
 METRICS = (
     "accuracy",
     "selective_accuracy",
@@ -53,8 +53,8 @@ def report_command(
     inputs: opt.Inputs,
     question: opt.MetricOptions,
     output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
-    risk: Annotated[str | None, opt.named("--risk", "SHARE", _RISK)] = None,
-    title: Annotated[str, opt.named("--title", "TEXT", "Heading.")] = "",
+    risk: Annotated[str | None, opt.named("--risk", "PROPORTION", _RISK)] = None,
+    title: Annotated[str, opt.named("--title", "TEXT", _TITLE)] = "",
     mistakes: Annotated[int, typer.Option(metavar="N", help=_MISTAKES)] = 0,
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
@@ -64,7 +64,7 @@ def report_command(
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
+    """Write an HTML report: verdicts, estimates, curves, a threshold explorer, and the command that made it."""
     from abstain import _validate  # noqa: PLC0415
     from abstain.report.html import report_html  # noqa: PLC0415
     from abstain.report.tables import PAGE, format_of  # noqa: PLC0415
@@ -73,7 +73,7 @@ def report_command(
     _validate.whole(mistakes, "mistakes")
     acceptable = None if risk is None else rate(risk)
     if responses and not mistakes:
-        raise ArgumentError("--responses goes with --mistakes: say how many to show")
+        raise ArgumentError("--responses requires --mistakes N, the number of answers to show")
     format_of(None, output, served=(PAGE,))
     files = files_of(inputs, question, intervals, reading)
     check_outputs(output, inputs=files)
@@ -102,7 +102,7 @@ def report_command(
             progress=progress,
         )
     write_files({path: encode_text(page)}, inputs=files)
-    say(path if quiet else f"report: {path}")
+    print_text(path if quiet else f"report: {path}")
     if open_it:
         typer.launch(str(path))
 

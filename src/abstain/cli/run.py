@@ -1,4 +1,4 @@
-"""`abstain run`: from a table of questions to a run file, and to its summary."""
+"""`abstain run`: put a table of questions to a model, and write a run file."""
 
 from __future__ import annotations
 
@@ -13,38 +13,46 @@ from abstain.cli import _options as opt
 from abstain.cli._pipeline import evaluate_inputs
 from abstain.cli._program import DATA, MODEL
 from abstain.cli._publishing import check_json_ending, check_outputs, new_name, write_files
-from abstain.cli._terminal import progress_bar, say, show
+from abstain.cli._terminal import print_summary, print_text, progress_bar
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
     from abstain.runs import Prepared, RunPlan
 
-_SOURCE = "A table of questions (CSV, Parquet, JSONL), or a file with a task of Inspect (task.py)."
-_MODEL = "The model, as Inspect names it, such as openai/gpt-4o-mini."
+_SOURCE = "Table of questions (CSV, Parquet, JSONL), or a file with an Inspect task (task.py)."
+_MODEL = "Name of the model in Inspect, such as openai/gpt-4o-mini."
 _SIGNALS = (
-    "What is recorded beside each answer, separated by commas: verbalized (verbalized:0-100), tokens, consistency:5, "
-    "p_true, semantic_entropy (semantic_entropy:judge=MODEL), evidence."
+    "Signals to record, separated by commas: verbalized[:0-100], tokens, consistency:5, p_true, evidence, "
+    "semantic_entropy[:judge=MODEL]."
 )
-_OUTPUT = "Where the run file goes; else into a new file here, whose name is printed."
-_LOG_DIR = "Where the logs of Inspect go; else beside the run file, into a folder of its name and -logs."
-_MODE = "zero_shot (when left out) or few_shot; may be repeated: each is an experiment of the run file."
-_EXAMPLES = "A table in the form of the questions whose rows are shown before each question of few_shot."
-_SAMPLES = "How many further samples of each answer are drawn; the same as consistency:N."
-_RESUME = "Go on with a run that was interrupted: what was answered is not asked again."
-_DRY_RUN = "Print the prompts and the cost in calls, and ask nobody."
-_AURC = "Judge the run when it is done, and print AURC, AUGRC and the rest."
-_TEMPLATE = "What is asked, with columns in braces, such as '{note} Is it mentioned?'; @FILE for a file that holds it."
-_CHOICES = "The column of the answers that there can be, or those answers divided by |, such as 'yes|no'."
-_TEXT = "The text that is asked about, and that quotes must stand in; of a task, a key of the metadata."
-_INSTRUMENT = (
-    "Ask the items of an instrument about the text of each row, a participant: PHQ-8, or a JSON file."
+_OUTPUT = "Run file to write. Default: a new file in this directory, whose name is printed."
+_LOG_DIR = "Directory for the Inspect logs. Default: the name of the run file with -logs."
+_MODE = "Experiment: zero_shot or few_shot; may be repeated. Default: zero_shot."
+_EXAMPLES = "Table of examples for few_shot, with the same columns as QUESTIONS."
+_SAMPLES = "Number of additional samples of each answer; the same as consistency:N."
+_TEMPERATURE = "Temperature of the additional samples. Default: 0.7."
+_SEED = "Seed, for providers that support it."
+_RESUME = "Continue an interrupted run; existing answers are kept. Requires --output."
+_DRY_RUN = "Print prompts and the number of calls, without calling the model."
+_AURC = "Evaluate the finished run and print the summary with AURC and AUGRC."
+_TEMPLATE = "Prompt with columns in braces, such as '{note} Is it mentioned?', or @FILE."
+_CHOICES = "Column of the possible answers, or the answers themselves, such as 'yes|no'."
+_SCALE = "Lowest and highest answer, if answers are numbers."
+_SHOULD_ABSTAIN = "Column that is true if the model should decline the item."
+_TEXT = (
+    "Column of the text that a question is about, and that quotes must come from. For a task: a metadata key."
 )
-_CONNECTIONS = "How many requests may be under way at once; else what Inspect finds to work."
-_RETRIES = "How often a request that fails is sent again, after ever longer waits, before its item is failed."
-_ARGUMENT = "A further argument of the provider, such as key=value; may be repeated."
-_STRUCTURED = (
-    "Ask for replies in a schema, where the provider has that; --no-structured for a server that refuses it."
-)
+_INSTRUMENT = "Ask all items of an instrument about the text of each row: PHQ-8, or a JSON file."
+_LIMIT = "Use only the first N items, or participants of an instrument. Default: all."
+_FORMAT = "Format of QUESTIONS: csv, parquet or jsonl. Default: detected from the content."
+_BASE_URL = "Address of the model server. Default: set by the provider."
+_ANSWER_TEMPERATURE = "Temperature of the answer. Default: set by the provider."
+_MAX_TOKENS = "Largest number of tokens in a reply. Default: set by the provider."
+_CONNECTIONS = "Number of concurrent requests. Default: set by Inspect."
+_RETRIES = "Number of retries of a failed request, with growing waits, before the item counts as failed."
+_TIMEOUT = "Time limit in seconds of a request with its retries. Default: none."
+_ARGUMENT = "Additional argument of the provider; may be repeated."
+_STRUCTURED = "Request replies in a JSON schema. Use --no-structured if the server refuses schemas."
 _SHOWN_PROMPTS = 3
 
 EXAMPLES = """\b
@@ -63,31 +71,23 @@ Examples:
 
 @dataclass(frozen=True)
 class QuestionOptions(opt.OptionGroup):
-    """The questions, and how their table is read: the arguments of `abstain.runs.read_questions`."""
+    """How to read the questions: the arguments of `abstain.runs.read_questions`."""
 
     heading: ClassVar[str] = DATA
-    question: Annotated[str | None, opt.column("--question", "What is asked.")] = None
+    question: Annotated[str | None, opt.column("--question", "Column of the questions.")] = None
     template: Annotated[str | None, opt.named("--template", "TEXT", _TEMPLATE)] = None
-    item: Annotated[str | None, opt.column("--item", "Names of the items.")] = None
+    item: Annotated[str | None, opt.column("--item", "Column of the names of the items.")] = None
     cluster: Annotated[
-        str | None, opt.column("--cluster", "What belongs together, such as a participant.")
+        str | None, opt.column("--cluster", "Column of the cluster (e.g. patient) that rows belong to.")
     ] = None
-    truth: Annotated[str | None, opt.column("--truth", "What is right.")] = None
+    truth: Annotated[str | None, opt.column("--truth", opt.TRUTH)] = None
     choices: Annotated[str | None, opt.column("--choices", _CHOICES)] = None
-    scale: Annotated[
-        str | None, opt.named("--scale", "LOW,HIGH", "Lowest and highest answer, where it is a number.")
-    ] = None
-    should_abstain: Annotated[
-        str | None, opt.column("--should-abstain", "True where the item is better left unanswered.")
-    ] = None
+    scale: Annotated[str | None, opt.named("--scale", "LOW,HIGH", _SCALE)] = None
+    should_abstain: Annotated[str | None, opt.column("--should-abstain", _SHOULD_ABSTAIN)] = None
     text: Annotated[str | None, opt.column("--text", _TEXT)] = None
     instrument: Annotated[str | None, opt.named("--instrument", "NAME", _INSTRUMENT)] = None
-    limit: Annotated[int | None, opt.named("--limit", "N", "The first N items, or participants, alone.")] = (
-        None
-    )
-    format: Annotated[
-        str | None, opt.named("--input-format", "NAME", "csv, parquet or jsonl; else told from the content.")
-    ] = None
+    limit: Annotated[int | None, opt.named("--limit", "N", _LIMIT)] = None
+    format: Annotated[str | None, opt.named("--input-format", "NAME", _FORMAT)] = None
 
     @property
     def files(self) -> list[Path]:
@@ -107,19 +107,26 @@ class QuestionOptions(opt.OptionGroup):
 
 @dataclass(frozen=True)
 class ModelOptions(opt.OptionGroup):
-    """How the model is reached."""
+    """How to call the model."""
 
     heading: ClassVar[str] = MODEL
-    base_url: Annotated[str | None, opt.named("--base-url", "URL", "Where the model is served.")] = None
-    model_args: Annotated[list[str] | None, opt.named("--model-arg", "KEY=VALUE", _ARGUMENT)] = None
-    temperature: Annotated[float | None, opt.named("--temperature", "T", "Of the answer itself.")] = None
-    max_tokens: Annotated[int | None, opt.named("--max-tokens", "N", "Most tokens of a reply.")] = None
-    max_connections: Annotated[int | None, opt.named("--max-connections", "N", _CONNECTIONS)] = None
-    # Inspect would go on for ever, and a server that is not there would be waited for in silence.
-    max_retries: Annotated[int, typer.Option("--max-retries", metavar="N", help=_RETRIES)] = 6
-    timeout: Annotated[
-        int | None, opt.named("--timeout", "SECONDS", "When a request, with its retries, is given up.")
+    base_url: Annotated[
+        str | None,
+        opt.named("--base-url", "URL", _BASE_URL),
     ] = None
+    model_args: Annotated[list[str] | None, opt.named("--model-arg", "KEY=VALUE", _ARGUMENT)] = None
+    temperature: Annotated[
+        float | None,
+        opt.named("--temperature", "T", _ANSWER_TEMPERATURE),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        opt.named("--max-tokens", "N", _MAX_TOKENS),
+    ] = None
+    max_connections: Annotated[int | None, opt.named("--max-connections", "N", _CONNECTIONS)] = None
+    # By default Inspect retries for ever, so that a missing server would never be reported.
+    max_retries: Annotated[int, typer.Option("--max-retries", metavar="N", help=_RETRIES)] = 6
+    timeout: Annotated[int | None, opt.named("--timeout", "SECONDS", _TIMEOUT)] = None
     structured: Annotated[bool, typer.Option("--structured/--no-structured", help=_STRUCTURED)] = True
 
     @property
@@ -130,7 +137,7 @@ class ModelOptions(opt.OptionGroup):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The further arguments of the provider."""
+        """The additional arguments of the provider."""
         arguments: dict[str, Any] = {}
         for argument in self.model_args or []:
             key, sign, value = argument.partition("=")
@@ -153,9 +160,9 @@ def run_command(
     consistency_samples: Annotated[int | None, opt.named("--consistency-samples", "N", _SAMPLES)] = None,
     consistency_temperature: Annotated[
         float | None,
-        opt.named("--consistency-temperature", "T", "At which samples are drawn; 0.7 when left out."),
+        opt.named("--consistency-temperature", "T", _TEMPERATURE),
     ] = None,
-    seed: Annotated[int | None, opt.named("--seed", "N", "Passed to providers that take one.")] = None,
+    seed: Annotated[int | None, opt.named("--seed", "N", _SEED)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
     resume: Annotated[bool, typer.Option("--resume", help=_RESUME)] = False,
     log_dir: Annotated[Path | None, opt.named("--log-dir", "FOLDER", _LOG_DIR)] = None,
@@ -163,11 +170,11 @@ def run_command(
     questions: QuestionOptions,
     provider: ModelOptions,
 ) -> None:
-    """Ask a model every question with leave to decline, and record how sure it is (needs abstain[inspect])."""
+    """Put questions to a model that may decline, and record its confidence. Requires abstain[inspect]."""
     from abstain.runs import RunPlan, SignalPlan, prepare  # noqa: PLC0415
 
     if resume and output is None:
-        raise ArgumentError("--resume goes on with a run by its run file; name it with --output")
+        raise ArgumentError("--resume needs the run file of the interrupted run; name it with --output")
     check_json_ending(output, "a run file")
     run_file = output or new_name(source.stem, "-run.json")
     inputs = [source, *filter(None, [examples]), *questions.files]
@@ -192,62 +199,62 @@ def run_command(
         _show_plan(prepared)
         return
     _check_inspect()
-    _ask(prepared, run_file, inputs, quiet=quiet)
+    _execute(prepared, run_file, inputs, quiet=quiet)
     if compute_aurc:
-        _judge(run_file, plan, quiet=quiet)
+        _evaluate(run_file, plan, quiet=quiet)
 
 
 def _check_inspect() -> None:
     from importlib.util import find_spec  # noqa: PLC0415
 
     if find_spec("inspect_ai") is None:
-        raise ArgumentError("asking models needs Inspect AI: pip install 'abstain[inspect]'")
+        raise ArgumentError("abstain run requires Inspect AI: pip install 'abstain[inspect]'")
 
 
 def _show_plan(prepared: Prepared) -> None:
-    """Print the first prompts of every mode, and what the run would cost."""
+    """Print the first prompts of every mode, and the cost of the run."""
     from abstain.runs import shown_prompts  # noqa: PLC0415
 
     for name, prompt in shown_prompts(prepared, _SHOWN_PROMPTS):
-        say(f"--- {name}\n{prompt}\n")
+        print_text(f"--- {name}\n{prompt}\n")
     further = prepared.samples - len(prepared.plan.modes) * _SHOWN_PROMPTS
     if further > 0:
-        say(f"and {further:,} further prompts in the same form\n")
+        print_text(f"and {further:,} more prompts of the same form\n")
     for line in prepared.costs:
-        say(line)
+        print_text(line)
 
 
-def _ask(prepared: Prepared, run_file: Path, inputs: list[Path], *, quiet: bool) -> None:
+def _execute(prepared: Prepared, run_file: Path, inputs: list[Path], *, quiet: bool) -> None:
     from abstain.runs import execute, run_content  # noqa: PLC0415
 
     plan = prepared.plan
     _outputs.check_folder(plan.log_dir)
-    with progress_bar("asking", prepared.samples, wanted=not quiet) as advance:
+    with progress_bar("running", prepared.samples, wanted=not quiet) as advance:
         try:
             logs = execute(prepared, advance)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"interrupted; what was answered is kept in {plan.log_dir}: --resume goes on with it"
+                f"interrupted; finished answers are kept in {plan.log_dir} (--resume continues the run)"
             ) from None
     content = run_content(prepared, logs)
     if not quiet:
         for line in (line for log in logs for line in log.lines):
-            say(line)
+            print_text(line)
     write_files({run_file: content}, inputs=inputs)
-    say(run_file if quiet else f"run file: {run_file}")
+    print_text(run_file if quiet else f"run file: {run_file}")
 
 
-def _judge(run_file: Path, plan: RunPlan, *, quiet: bool) -> None:
-    """Judge the run file, one system per mode, as `abstain evaluate` and `abstain compare` do."""
+def _evaluate(run_file: Path, plan: RunPlan, *, quiet: bool) -> None:
+    """Evaluate the run file, one system per mode, as `abstain evaluate` and `abstain compare` do."""
     from abstain.report.views import summary  # noqa: PLC0415
     from abstain.runs import confidences_of  # noqa: PLC0415
 
-    served, unserved = confidences_of(run_file, plan)
-    for name, reason in unserved.items():
-        say(f"not judged by {name}: {reason}", error=True)
+    available, unavailable = confidences_of(run_file, plan)
+    for name, reason in unavailable.items():
+        print_text(f"not evaluated by {name}: {reason}", error=True)
     result = evaluate_inputs(
         opt.Inputs(inputs=[run_file] * len(plan.modes), modes=list(plan.modes)),
-        opt.MetricOptions(confidence=served or None),
+        opt.MetricOptions(confidence=available or None),
         opt.ReadOptions(),
         opt.MatchOptions(),
         opt.IntervalOptions(),
@@ -255,8 +262,8 @@ def _judge(run_file: Path, plan: RunPlan, *, quiet: bool) -> None:
         quiet=quiet,
         most=None,
     )
-    say()
-    show(summary, result)
+    print_text()
+    print_summary(summary, result)
 
 
 COMMANDS: opt.Commands = {"run": (run_command, EXAMPLES)}

@@ -1,4 +1,4 @@
-"""`abstain schema`: print the JSON Schema of what abstain writes."""
+"""`abstain schema`: print the JSON Schema of an output file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from abstain.cli._terminal import say_json
+from abstain.cli._terminal import print_json
 
 if TYPE_CHECKING:
     from abstain.cli._options import Commands
@@ -22,9 +22,9 @@ KINDS = ("metrics", "calibration", "conformal", "policy")
 
 
 def schema_command(
-    kind: str = typer.Argument(help=f"Which schema: {', '.join(KINDS)}.", metavar="KIND", show_default=False),
+    kind: str = typer.Argument(help=f"Type of file: {', '.join(KINDS)}.", metavar="KIND", show_default=False),
 ) -> None:
-    """Print a JSON Schema to stdout."""
+    """Print the JSON Schema of an output file."""
     from abstain import _validate  # noqa: PLC0415
     from abstain.calibrators import calibration_schema  # noqa: PLC0415
     from abstain.report.results_json import metrics_schema  # noqa: PLC0415
@@ -38,7 +38,7 @@ def schema_command(
         "conformal": conformal_schema,
         "policy": policy_schema,
     }
-    say_json(json.dumps(schemas[kind](), indent=2) + "\n")
+    print_json(json.dumps(schemas[kind](), indent=2) + "\n")
 
 
 COMMANDS: Commands = {"schema": (schema_command, EXAMPLES)}

@@ -1,4 +1,4 @@
-"""`abstain threshold`: from a risk that one can accept to a policy with a promise, and whether it is kept."""
+"""`abstain threshold`: choose a threshold with a risk guarantee, or check the guarantee on new data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from abstain.cli import _options as opt
 from abstain.cli._pipeline import files_of, load_one_system, read_policy_argument
 from abstain.cli._publishing import check_json_ending, check_outputs, write_files
-from abstain.cli._terminal import say, say_json
+from abstain.cli._terminal import print_json, print_sentences, print_text, print_warnings
 from abstain.errors import ArgumentError, FormatError, at
 
 if TYPE_CHECKING:
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 NO_GUARANTEE = 4
 
-_SOURCE = "The data to choose on; with --check, the policy."
-_RISK = "The largest risk that is acceptable, decided before looking."
-_SURE = "How sure the promise shall be."
-_PROMISE = "selective: wrong among what is answered; joint: wrong per item asked."
-_METHOD = (
-    "binomial, cluster-t, betting, hoeffding-bentkus, sgr or crc (on average, joint risk alone); else what the data "
-    "call for."
-)
-_FINITE = "With clusters: betting, a test that holds for any number of them."
-_SEARCH = "fixed-sequence, or holm to test all thresholds at once."
-_START = "Coverage at which the fixed sequence begins; else 0.2, or more where that is too few answers."
-_GRID = "Thresholds decided before looking, separated by commas; else read off the data."
-_LARGEST = "The most items that a cluster can have, for betting; else the most seen."
-_NEEDLESS = "Most items that may be deferred although the answer was right, such as 20%."
-_BY = "One threshold per group of this column."
-_SPLIT = "Divide the data by cluster: choose on one half, check on the other."
-_CHECK = "Data that the policy was not chosen on, with truths: is its promise kept?"
+_SOURCE = "Calibration data: a run file, table or log. With --check: the policy file."
+_RISK = "Largest acceptable risk, fixed before looking at the data."
+_SURE = "Probability with which the risk guarantee holds."
+_RISK_TYPE = "selective: errors per answered item; joint: errors per item."
+_METHOD = "binomial, cluster-t, betting, hoeffding-bentkus, sgr or crc. Default: chosen by the data."
+_FINITE = "Use a test that is valid for any number of clusters (betting)."
+_SEARCH = "fixed-sequence, or holm to test all thresholds at once. Default: fixed-sequence."
+_START = "Coverage at which the fixed sequence begins. Default: 0.2, or more if that is too few answers."
+_GRID = "Thresholds fixed before looking at the data, separated by commas. Default: read from the data."
+_LARGEST = "Largest possible number of items per cluster, for betting. Default: the largest observed."
+_NEEDLESS = "Largest proportion of items that may be deferred although the answer is correct, such as 20%."
+_BY = "Column of groups: choose one threshold per group."
+_WORST = "With --by: choose one threshold that holds for every group."
+_SPLIT = "Choose on one half of the clusters and check on the other half."
+_CHECK = "Labelled data, not used to choose the policy, on which to check its guarantee."
+_OUTPUT = "Policy file to write (JSON). Default: none; the policy is only printed."
+_LOSS = "Loss of an answer: zero_one, abs_norm or abs (with a scale). Default: set by the data."
 
 EXAMPLES = """\b
-Exit codes: 0 a threshold was chosen, 4 no risk can be guaranteed;
-with --check: 0 kept, 1 broken, 4 inconclusive
-(2 and 3: the call or the data are wrong).
+Exit codes: 0 a threshold was chosen, 4 no risk guarantee is possible.
+With --check: 0 the guarantee is kept, 1 broken, 4 inconclusive.
+(2 wrong usage, 3 wrong data)
 
 \b
 Examples:
@@ -63,18 +63,16 @@ Examples:
 class GuaranteeOptions(opt.OptionGroup):
     """The risk guarantee: the arguments of `abstain.choose_threshold`."""
 
-    risk: Annotated[str, typer.Option(metavar="SHARE", help=_RISK)] = "5%"
-    sure: Annotated[str, typer.Option(metavar="SHARE", help=_SURE)] = "95%"
-    risk_type: Annotated[str, typer.Option(metavar="NAME", help=_PROMISE)] = "selective"
+    risk: Annotated[str, typer.Option(metavar="PROPORTION", help=_RISK)] = "5%"
+    sure: Annotated[str, typer.Option(metavar="PROPORTION", help=_SURE)] = "95%"
+    risk_type: Annotated[str, typer.Option(metavar="NAME", help=_RISK_TYPE)] = "selective"
     finite_sample: Annotated[bool, typer.Option("--finite-sample", help=_FINITE)] = False
-    needless: Annotated[str | None, opt.named("--needless", "SHARE", _NEEDLESS)] = None
+    needless: Annotated[str | None, opt.named("--needless", "PROPORTION", _NEEDLESS)] = None
     by: Annotated[str | None, opt.named("--by", "COLUMN", _BY)] = None
-    worst: Annotated[bool, typer.Option("--worst", help="With --by: one threshold that holds for all.")] = (
-        False
-    )
+    worst: Annotated[bool, typer.Option("--worst", help=_WORST)] = False
     method: Annotated[str | None, opt.named("--method", "NAME", _METHOD)] = None
     search: Annotated[str | None, opt.named("--search", "NAME", _SEARCH)] = None
-    start: Annotated[float | None, opt.named("--start", "C", _START)] = None
+    start: Annotated[float | None, opt.named("--start", "PROPORTION", _START)] = None
     grid: Annotated[str | None, opt.named("--grid", "LIST", _GRID)] = None
     largest_cluster: Annotated[int | None, opt.named("--largest-cluster", "N", _LARGEST)] = None
 
@@ -99,26 +97,23 @@ def threshold_command(
     guarantee: GuaranteeOptions,
     check: Annotated[Path | None, opt.named("--check", "FILE", _CHECK)] = None,
     split: Annotated[bool, typer.Option("--split", help=_SPLIT)] = False,
-    output: Annotated[Path | None, opt.output_to("Where the policy goes; else it is printed alone.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The policy, or its check, as JSON.")] = False,
+    output: Annotated[Path | None, opt.output_to(_OUTPUT)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the policy, or its check, as JSON.")] = False,
     confidence: opt.RankedBy = None,
     calibration: opt.Calibrations = None,
-    loss: Annotated[
-        str | None,
-        opt.named("--loss", "NAME", "zero_one; with a scale, abs_norm or abs. Default: as the data imply."),
-    ] = None,
-    level: Annotated[float, typer.Option(metavar="P", help="Level of the intervals of a check.")] = 0.95,
+    loss: Annotated[str | None, opt.named("--loss", "NAME", _LOSS)] = None,
+    level: opt.Level = 0.95,
     mode: opt.RunMode = None,
     reading: opt.ReadOptions,
 ) -> None:
-    """Choose the threshold that answers most at a risk that is promised, or check such a promise on new data."""
+    """Choose the threshold with the largest coverage that has a risk guarantee, or check a guarantee on new data."""
     files = [*files_of(source, check, reading), *(calibration or [])]
     check_json_ending(output, "a policy")
     check_outputs(output, inputs=files)
     load = partial(load_one_system, mode=mode, reading=reading, purpose="a policy", quiet=as_json)
     if check is not None:
         if split or output is not None:
-            raise ArgumentError("--check judges a policy that there is; leave --split and -o out")
+            raise ArgumentError("--check evaluates an existing policy; omit --split and -o")
         _check(source, check, load, confidence, calibration, level, as_json=as_json)
         return
     from abstain import choose_threshold  # noqa: PLC0415
@@ -131,7 +126,7 @@ def threshold_command(
         if not is_policy_file(source):
             raise
         raise ArgumentError(
-            f"{source} is a policy, and INPUT is the data to choose on; to check the policy, add --check with new data"
+            f"{source} is a policy, and INPUT is the calibration data; to check the policy, add --check with new data"
         ) from None
     with at(source):
         part, rest = split_by_cluster(items) if split else (items, None)
@@ -140,16 +135,16 @@ def threshold_command(
         if rest is not None and policy.has_guarantee:
             policy_check = policy.check(rest, calibration=calibration, level=level)
     if as_json:
-        say_json(_document(policy, policy_check))
+        print_json(_document(policy, policy_check))
     else:
-        _tell(policy.lines, policy.warnings)
+        _print_lines(policy.lines, policy.warnings)
         if policy_check is not None:
-            say()
-            say(f"On the other {policy_check.clusters:,} {policy_check.cluster_noun}s, which did not choose:")
-            _tell(policy_check.lines, policy_check.warnings)
+            print_text()
+            print_text(f"Check on the other {policy_check.clusters:,} {policy_check.cluster_noun}s:")
+            _print_lines(policy_check.lines, policy_check.warnings)
     write_files({} if output is None else {output: policy.to_json()}, inputs=files)
     if output is not None and not as_json:
-        say(f"policy: {output}")
+        print_text(f"policy: {output}")
     if not policy.has_guarantee:
         raise typer.Exit(NO_GUARANTEE)
 
@@ -170,17 +165,15 @@ def _check(
     with at(new):
         policy_check = policy.check(items, confidence=confidence, calibration=calibration, level=level)
     if as_json:
-        say_json(json.dumps(_checked(policy_check), indent=2) + "\n")
+        print_json(json.dumps(_checked(policy_check), indent=2) + "\n")
     else:
-        _tell(policy_check.lines, policy_check.warnings)
+        _print_lines(policy_check.lines, policy_check.warnings)
     raise typer.Exit(policy_check.exit_code)
 
 
-def _tell(lines: Sequence[str], warnings: Sequence[ResultWarning]) -> None:
-    for line in lines:
-        say(line)
-    for warning in warnings:
-        say(f"warning: {warning}", error=True)
+def _print_lines(lines: Sequence[str], warnings: Sequence[ResultWarning]) -> None:
+    print_warnings(warnings)
+    print_sentences(lines)
 
 
 def _document(policy: Policy, policy_check: PolicyCheck | None) -> str:
