@@ -32,14 +32,13 @@ def test_check_describes_a_table(run: Run, tmp_path: Path) -> None:
     for words in (
         "preds.csv: CSV table",
         "truth = label (guessed), prediction = pred (guessed)",
-        "3 answered, 1 abstained, 0 failed, 1 unscored, coverage 0.750",
+        "3 answered, 1 abstained, 0 failed, 1 without a label (coverage 0.750)",
         "3 patients, 1 to 2 items each, median 2",
-        "metadata: note",
-        "when none is named: confidence, with loss zero_one (whole-number labels, no scale declared)",
+        "Metadata: note",
+        "Defaults: confidence confidence, loss zero_one (whole-number labels, no scale declared)",
         "yes risk-coverage curve, AURC, AUGRC",
         "no abstention safety, deferral alignment: no row says whether it should be abstained from",
-        "not token_msp: the signal token_msp, which no item has",
-        "no problems found",
+        "No problems found.",
     ):
         assert words in text, words
     prob = next(line for line in out.splitlines() if line.startswith("prob "))
@@ -77,7 +76,7 @@ def test_check_a_run_file(run: Run) -> None:
     code, out, _ = run("check", EXAMPLES / "run_a.json", "--mode", "few_shot")
     assert code == 0
     assert "run file" in out
-    assert "150 answered, 66 abstained, 24 failed, 0 unscored" in out
+    assert "150 answered, 66 abstained, 24 failed, 0 without a label" in out
     found = check(EXAMPLES / "run_a.json", mode="few_shot")
     assert "hybrid_consistency" in found.servable
     assert found.metrics["mean absolute error (abs)"].possible

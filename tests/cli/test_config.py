@@ -60,8 +60,8 @@ def test_a_project_file_sets_missing_options(run: Run, project: Path) -> None:
         "abstain.toml sets truth = mark, prediction = said, confidence = prob, cluster = person, level = 0.8; "
         "--no-config ignores it\n"
     )
-    assert "12 of 12 persons" in out
-    assert "80% intervals" in out
+    assert "60 items of 12 persons" in out
+    assert "80% confidence intervals" in out
     typed = ("--truth", "mark", "--prediction", "said", "--confidence", "prob", "--cluster", "person")
     assert run("evaluate", "t.csv", *typed, "--level", 0.8, "--no-config")[1] == out
 
@@ -70,8 +70,8 @@ def test_a_typed_option_wins_even_if_it_has_the_default_value(run: Run, project:
     (project / "abstain.toml").write_text("level = 0.8\n" + COLUMNS_SET)
     code, out, err = run("evaluate", "t.csv", "--level", 0.95, "--cluster", "prob")
     assert code == 0
-    assert "95% intervals" in out
-    assert "10 of 10 probs" in out
+    assert "95% confidence intervals" in out
+    assert "60 items of 10 probs" in out
     assert "level" not in err
     assert "cluster" not in err
 

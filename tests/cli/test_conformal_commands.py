@@ -132,7 +132,7 @@ def test_no_file_is_written_without_an_option_for_it(run: Callable[..., Outcome]
     assert (tmp_path / "t.md").read_text().startswith("**")
     refused = run(*BASIC, *QUICK, "-o", "t.xlsx")
     assert refused.code == 2
-    assert "t.xlsx: the ending decides what is written, and here it can be .txt, .md, .csv" in refused.err
+    assert "t.xlsx: the ending decides the format, and must be one of .txt, .md, .csv" in refused.err
 
 
 def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
@@ -243,8 +243,8 @@ def test_verdicts_depend_on_the_nominal_coverage_and_confidence_intervals_on_the
         shown = run(*options, "-o", "out.json").out
         row = next(line for line in shown.splitlines() if line.startswith(f"{nominal} "))
         assert row.split("]", 1)[1].split("  ")[1].strip() == verdict
-    assert "95% intervals" in shown
-    assert "90% intervals" in run(*BASIC, *QUICK, "-o", "out.json", "--level", "0.9").out
+    assert "95% confidence intervals" in shown
+    assert "90% confidence intervals" in run(*BASIC, *QUICK, "-o", "out.json", "--level", "0.9").out
 
 
 def test_the_table_agrees_with_the_results_json(run: Callable[..., Outcome]) -> None:
@@ -278,7 +278,7 @@ def test_the_table_agrees_with_the_results_json(run: Callable[..., Outcome]) -> 
 
 def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
     outcome = run("schema", "conformal")
-    assert json.loads(outcome.out)["title"] == "abstain conformal artifact"
+    assert json.loads(outcome.out)["title"] == "abstain conformal results JSON"
 
 
 def _results(run: Callable[..., Outcome], command: tuple[str, ...], *sources: str) -> list[object]:

@@ -146,7 +146,7 @@ def test_the_ending_of_the_output_file_sets_its_format(
 def test_a_format_that_contradicts_the_ending_is_refused(run: Callable[..., Outcome], tmp_path: Path) -> None:
     done = run(*ONE, "--format", "csv", "-o", "t.tex")
     assert (done.code, done.out) == (2, "")
-    assert "t.tex: the ending means latex, and --format says csv; leave one of them out" in done.err
+    assert "t.tex: the ending means latex, but --format is csv; leave one of them out" in done.err
     assert run(*ONE, "-o", "t.docx").code == 2
     assert list(tmp_path.iterdir()) == []
     assert run(*ONE, "--format", "latex", "-o", "t.tex").code == 0
@@ -204,7 +204,7 @@ def test_the_results_json_has_the_settings(run: Callable[..., Outcome]) -> None:
 
 
 def test_schema(run: Callable[..., Outcome]) -> None:
-    assert json.loads(run("schema", "metrics").out)["title"] == "abstain metrics artifact"
+    assert json.loads(run("schema", "metrics").out)["title"] == "abstain results JSON"
     done = run("schema", "metric")
     assert done.code == 2
     assert "did you mean 'metrics'" in done.err

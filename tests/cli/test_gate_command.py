@@ -89,7 +89,7 @@ def test_files_for_ci_systems(tmp_path: Path) -> None:
     assert [case[0].tag for case in cases] == ["system-out", "failure", "error"]
     assert cases[2][0].get("type") == "inconclusive"
     summary = (tmp_path / "summary.md").read_text()
-    assert summary.startswith("**Gate: fail**\n\n| fails if | verdict | measured | in words |\n")
+    assert summary.startswith("**Gate: fail**\n\n| fails if | verdict | measured | conclusion |\n")
     assert "| cmax below 0.9 | fail | 0.672 [" in summary
     rows = json.loads((tmp_path / "gate.json").read_text())["tables"][0]["rows"]
     assert [(row["verdict"], row["bound"]) for row in rows] == [
