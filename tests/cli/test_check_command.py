@@ -35,7 +35,7 @@ def test_check_describes_a_table(run: Run, tmp_path: Path) -> None:
         "3 answered, 1 abstained, 0 failed, 1 without a label (coverage 0.750)",
         "3 patients, 1 to 2 items each, median 2",
         "Metadata: note",
-        "Defaults: confidence confidence, loss zero_one (whole-number labels, no scale declared)",
+        "Defaults: ranked by confidence, loss zero_one (whole-number labels, no scale declared)",
         "yes risk-coverage curve, AURC, AUGRC",
         "no abstention safety, deferral alignment: no row says whether it should be abstained from",
         "No problems found.",

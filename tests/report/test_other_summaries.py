@@ -81,7 +81,7 @@ def test_a_checked_source_shows_problems_first_and_defaults_with_their_rule(tmp_
     run = printed(check_summary(check(EXAMPLES / "run_a.json", mode="few_shot"), width=80))
     lines = " ".join(run.split())
     assert "Outcomes: 150 answered, 66 abstained, 24 failed, 0 without a label (coverage 0.694) Clusters" in lines
-    assert "confidence llm, total_evidence, loss abs_norm (the source declares a scale of 0 to 3)" in lines
+    assert "ranked by llm, total_evidence, loss abs_norm (the source declares a scale of 0 to 3)" in lines
     assert run.index("\nNo problems found.\n") < run.index("Outcomes")
     assert "no p_true: the signal p_true" in lines
     table = tmp_path / "answers.csv"

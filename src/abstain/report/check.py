@@ -84,7 +84,7 @@ def _metadata_line(source: SourceCheck) -> str:
 def _defaults(defaults: Mapping[str, str]) -> str:
     """Return the default confidence and loss, and the reason for this loss or for none."""
     confidence = (
-        "no confidence" if defaults["confidence"] == "none" else f"confidence {defaults['confidence']}"
+        "no confidence" if defaults["confidence"] == "none" else f"ranked by {defaults['confidence']}"
     )
     rule = defaults["loss_rule"].removeprefix(f"loss {defaults['loss']}: ")
     loss = "no loss" if defaults["loss"] == "none" else f"loss {defaults['loss']}"
