@@ -1,8 +1,8 @@
-"""The run file of finished logs: one experiment per mode, with its provenance.
+"""Write finished logs as a run file: one experiment per mode, with its provenance.
 
-The logs are read by `abstain.read`. A table of questions becomes records by cluster, with an outcome for every item. An
-instrument becomes the run file of the system that the format comes from: a participant with a failed item has failed as
-a whole, and a successful participant has every item in every map.
+The logs are read by `abstain.read`. A table of questions becomes records by cluster, with an outcome for every item.
+For an instrument, the run file follows the system that introduced the format: a participant with a failed item has
+failed as a whole, and a successful participant has every item in every map.
 """
 
 from __future__ import annotations
