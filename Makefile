@@ -15,7 +15,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo offline test test-nightly test-fast test-numpy test-lowest test-browser test-spark fuzz check bench walk simulate docs screenshots format clean
+.PHONY: help environment demo offline test test-nightly test-fast test-numpy test-lowest test-browser test-spark fuzz check bench call-paths simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -135,7 +135,7 @@ check: $(READY)  ## Lint, types and layers
 bench: $(READY)  ## Measure speed as ratios against peers, single thread
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
-walk: $(READY)  ## Print how many modules and functions typical calls pass through
+call-paths: $(READY)  ## Print how many modules and functions typical calls pass through
 	@$(BIN)/python -m benchmarks.call_paths
 
 # What to simulate: RUNS data sets per cell, and any other option of `python -m simulations`.
