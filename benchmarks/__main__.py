@@ -1,7 +1,8 @@
 """Run every benchmark: `python -m benchmarks [topic ...]`.
 
-A benchmark is a module ``bench_<topic>`` with a function ``main`` that prints ratios. Timings of two contenders are
-taken in turns within one run, so that a busy machine slows both; ratios travel, seconds do not.
+A benchmark is a module ``bench_<topic>`` with a function ``main`` that prints ratios. Two programs are timed
+alternately in one run, so that other load on the machine slows both. Unlike seconds, ratios can be compared between
+machines.
 """
 
 from __future__ import annotations
