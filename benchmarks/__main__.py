@@ -15,11 +15,13 @@ from abstain.inference import set_threads
 
 
 def run(topics: list[str]) -> None:
-    known = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
-    unknown = [topic for topic in topics if topic not in known]
+    topic_names = sorted(
+        path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
+    )
+    unknown = [topic for topic in topics if topic not in topic_names]
     if unknown:
-        sys.exit(f"unknown benchmark {unknown[0]!r}; known: {', '.join(known)}")
-    for topic in topics or known:
+        sys.exit(f"unknown benchmark {unknown[0]!r}; available: {', '.join(topic_names)}")
+    for topic in topics or topic_names:
         set_threads(1)
         print(f"\n{topic}")
         import_module(f"benchmarks.bench_{topic}").main()

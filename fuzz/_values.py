@@ -125,7 +125,7 @@ def arguments() -> st.SearchStrategy[str]:
 
 def bytes_at_random() -> st.SearchStrategy[bytes]:
     """Draw a few bytes."""
-    known = (
+    signatures = (
         b"\xff\xfe",
         b"\x00",
         b"\xef\xbb\xbf",
@@ -138,4 +138,4 @@ def bytes_at_random() -> st.SearchStrategy[bytes]:
         b"{",
         b"[" * 2000,
     )
-    return st.one_of(st.sampled_from(known), st.binary(min_size=1, max_size=8))
+    return st.one_of(st.sampled_from(signatures), st.binary(min_size=1, max_size=8))

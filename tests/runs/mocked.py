@@ -50,15 +50,15 @@ class Script:
 
     def __init__(self, *replies: ModelOutput) -> None:
         self.replies = list(replies)
-        self.asked: list[list[ChatMessage]] = []
+        self.calls: list[list[ChatMessage]] = []
         self.configs: list[Any] = []
 
     def __call__(
         self, messages: list[ChatMessage], _tools: object, _choice: object, config: Any
     ) -> ModelOutput:
-        self.asked.append(list(messages))
+        self.calls.append(list(messages))
         self.configs.append(config)
-        return self.replies[min(len(self.asked), len(self.replies)) - 1]
+        return self.replies[min(len(self.calls), len(self.replies)) - 1]
 
 
 def run_once(folder: Path, solver: Any, script: Callable[..., ModelOutput], **sample: Any) -> EvalSample:

@@ -19,7 +19,7 @@ from runs.serving import MODEL, abstain, command, environment, failing
 
 HERE = Path(local_model.__file__).parent
 QUESTIONS = HERE / "questions.csv"
-ASKED = (
+ARGUMENTS = (
     "run",
     QUESTIONS,
     "--scale",
@@ -50,8 +50,8 @@ def answered_once(run: dict[str, Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.nightly
 def test_a_killed_run_can_be_resumed(tmp_path: Path, local_server: str) -> None:
-    asked = (*ASKED, *SIGNALS, "--base-url", local_server, "-o", "run.json")
-    with subprocess.Popen(command(*asked), cwd=tmp_path, env=environment()) as process:
+    arguments = (*ARGUMENTS, *SIGNALS, "--base-url", local_server, "-o", "run.json")
+    with subprocess.Popen(command(*arguments), cwd=tmp_path, env=environment()) as process:
         deadline = time.monotonic() + 300
         while logged(tmp_path / "run-logs") < 5 and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -59,10 +59,10 @@ def test_a_killed_run_can_be_resumed(tmp_path: Path, local_server: str) -> None:
     before = logged(tmp_path / "run-logs")
     assert 5 <= before < 40
     assert not (tmp_path / "run.json").exists()
-    refused = abstain(tmp_path, *asked)
+    refused = abstain(tmp_path, *arguments)
     assert refused.returncode == 2
     assert "continue it with --resume" in refused.stderr
-    done = abstain(tmp_path, *asked, "--resume")
+    done = abstain(tmp_path, *arguments, "--resume")
     assert done.returncode == 0, done.stderr
     run = json.loads((tmp_path / "run.json").read_text())
     pairs = answered_once(run)
@@ -80,7 +80,7 @@ def test_a_killed_run_can_be_resumed(tmp_path: Path, local_server: str) -> None:
     )
     assert evaluated.returncode == 0, evaluated.stderr
     assert len(json.loads(evaluated.stdout)["confidence_variants"]) == 13
-    again = abstain(tmp_path, *asked, "--resume")
+    again = abstain(tmp_path, *arguments, "--resume")
     assert again.returncode == 0, again.stderr
     assert len(list((tmp_path / "run-logs").glob("*.eval"))) == 2
 
@@ -95,12 +95,12 @@ def test_failed_items_are_counted_and_resumed(tmp_path: Path, local_server: str)
         return 500 if number % 20 == 0 else 0
 
     with failing(local_server, status) as (address, statuses):
-        asked = (*ASKED, *SIGNALS, "--base-url", address, "-o", "run.json")
-        done = abstain(tmp_path, *asked, "--compute-aurc")
+        arguments = (*ARGUMENTS, *SIGNALS, "--base-url", address, "-o", "run.json")
+        done = abstain(tmp_path, *arguments, "--compute-aurc")
         evaluated = read(tmp_path / "run.json")
         requests = len(statuses)
         broken.clear()
-        resumed = abstain(tmp_path, *asked, "--resume")
+        resumed = abstain(tmp_path, *arguments, "--resume")
     assert done.returncode == 0, done.stderr
     assert statuses.count(500) >= 3
     assert "failed, HTTP 404: 1" in done.stdout
@@ -113,7 +113,7 @@ def test_failed_items_are_counted_and_resumed(tmp_path: Path, local_server: str)
         ["Sleep"],
     )
     assert "patient" not in done.stdout + done.stderr + (tmp_path / "run.json").read_text()
-    # Only the failed item is asked again.
+    # Only the failed item is repeated.
     assert resumed.returncode == 0, resumed.stderr
     assert read(tmp_path / "run.json").counts.failed == 0
     assert len(statuses) - requests <= 8
@@ -121,11 +121,11 @@ def test_failed_items_are_counted_and_resumed(tmp_path: Path, local_server: str)
 
 @pytest.mark.slow
 def test_sampling_and_log_probabilities_with_a_real_server(tmp_path: Path, local_server: str) -> None:
-    asked = (*ASKED, "--base-url", local_server, "--seed", "3", "--limit", "4")
+    arguments = (*ARGUMENTS, "--base-url", local_server, "--seed", "3", "--limit", "4")
     runs = []
     for name in ("one.json", "two.json"):
         done = abstain(
-            tmp_path, *asked, "--signals", "tokens,consistency:4,p_true,semantic_entropy", "-o", name
+            tmp_path, *arguments, "--signals", "tokens,consistency:4,p_true,semantic_entropy", "-o", name
         )
         assert done.returncode == 0, done.stderr
         runs.append(json.loads((tmp_path / name).read_text())["experiments"][0])
@@ -151,7 +151,7 @@ def test_modes_become_experiments_of_one_run_file(tmp_path: Path, local_server: 
     modes = ("--mode", "zero_shot", "--mode", "few_shot", "--examples", HERE / "shots.csv", "--limit", "4")
     done = abstain(
         tmp_path,
-        *ASKED,
+        *ARGUMENTS,
         *modes,
         "--signals",
         "verbalized",
@@ -175,7 +175,7 @@ def test_modes_become_experiments_of_one_run_file(tmp_path: Path, local_server: 
 
 @pytest.mark.slow
 def test_an_instrument_writes_the_original_run_file_format(tmp_path: Path, local_server: str) -> None:
-    asked = (
+    arguments = (
         *(
             "run",
             HERE / "interviews.csv",
@@ -197,7 +197,7 @@ def test_an_instrument_writes_the_original_run_file_format(tmp_path: Path, local
             "run.json",
         ),
     )
-    done = abstain(tmp_path, *asked)
+    done = abstain(tmp_path, *arguments)
     assert done.returncode == 0, done.stderr
     (experiment,) = json.loads((tmp_path / "run.json").read_text())["experiments"]
     assert "abstain" not in experiment["provenance"]
@@ -232,7 +232,7 @@ def test_an_instrument_writes_the_original_run_file_format(tmp_path: Path, local
 
 
 def test_a_dry_run_calls_no_model(tmp_path: Path) -> None:
-    done = abstain(tmp_path, *ASKED, *SIGNALS, "--dry-run", "-o", "run.json")
+    done = abstain(tmp_path, *ARGUMENTS, *SIGNALS, "--dry-run", "-o", "run.json")
     assert done.returncode == 0, done.stderr
     assert "How bad is this person's sleep?" in done.stdout
     assert "40 items x 1 modes x 2 calls = 80 calls" in done.stdout
@@ -300,7 +300,7 @@ def test_invalid_input_is_reported_in_one_line(
 @pytest.mark.slow
 def test_a_model_that_is_unknown_to_the_server(tmp_path: Path, local_server: str) -> None:
     with failing(local_server, lambda number, body: 404) as (address, _):
-        done = abstain(tmp_path, *ASKED, "--base-url", address, "--limit", "3", "-o", "run.json")
+        done = abstain(tmp_path, *ARGUMENTS, "--base-url", address, "--limit", "3", "-o", "run.json")
     assert done.returncode == 3
     assert "all 3 items failed (HTTP 404: 3); the log is in run-logs" in done.stderr
     assert "patient" not in done.stderr
@@ -309,14 +309,24 @@ def test_a_model_that_is_unknown_to_the_server(tmp_path: Path, local_server: str
 
 @pytest.mark.nightly
 def test_a_full_disk_loses_no_answers(tmp_path: Path, local_server: str) -> None:
-    asked = (*ASKED, "--signals", "tokens", "--base-url", local_server, "--limit", "12", "-o", "run.json")
+    arguments = (
+        *ARGUMENTS,
+        "--signals",
+        "tokens",
+        "--base-url",
+        local_server,
+        "--limit",
+        "12",
+        "-o",
+        "run.json",
+    )
 
     def limit_file_size() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (130_000, 130_000))
 
     full = subprocess.run(
-        command(*asked),
+        command(*arguments),
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -329,6 +339,6 @@ def test_a_full_disk_loses_no_answers(tmp_path: Path, local_server: str) -> None
     assert "--resume" in full.stderr
     assert "Traceback" not in full.stderr
     assert not (tmp_path / "run.json").exists()
-    done = abstain(tmp_path, *asked, "--resume")
+    done = abstain(tmp_path, *arguments, "--resume")
     assert done.returncode == 0, done.stderr
     assert len(read(tmp_path / "run.json")) == 12

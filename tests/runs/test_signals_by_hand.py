@@ -38,7 +38,7 @@ def test_an_answer_is_scored_and_the_prompt_allows_declining(tmp_path: Path) -> 
     script = Script(reply("Yes "))
     score = score_of(run_once(tmp_path, may_abstain(), script, **YES_NO))
     assert (score.value, score.answer) == ("C", "yes")
-    prompt = script.asked[0][-1].text
+    prompt = script.calls[0][-1].text
     assert prompt.startswith("Is 7 prime?\n\nYou may decline")
     assert '"answer": one of "yes", "no"; null to decline.' in prompt
     schema = script.configs[0].response_schema.json_schema
@@ -81,8 +81,8 @@ def test_an_item_with_two_unreadable_replies_fails(tmp_path: Path, text: str, co
     score = score_of(sample)
     assert math.isnan(score.value)
     assert (score.reason, score.metadata["unread"]) == ("invalid_response_format", code)
-    assert len(script.asked) == 2
-    assert "That reply could not be read" in script.asked[1][-1].text
+    assert len(script.calls) == 2
+    assert "That reply could not be read" in script.calls[1][-1].text
     items = read(sorted(tmp_path.glob("*.eval"))[-1])
     assert (items.counts.failed, items.counts.abstained) == (1, 0)
 
@@ -111,7 +111,7 @@ def test_choices_of_a_sample_are_answered_by_letter(tmp_path: Path) -> None:
     script = Script(reply("B"))
     sample = run_once(tmp_path, may_abstain(), script, choices=["four", "seven"], target="B")
     assert score_of(sample).value == "C"
-    assert "A) four\nB) seven" in script.asked[0][-1].text
+    assert "A) four\nB) seven" in script.calls[0][-1].text
 
 
 def test_a_sample_without_a_target_is_not_scored(tmp_path: Path) -> None:
@@ -131,12 +131,12 @@ def test_verbalized_confidence_before_and_after_the_answer(
     script = Script(reply("yes", confidence=stated))
     before = run_once(tmp_path, chain(verbalized_confidence(scale), may_abstain()), script, **YES_NO)
     assert score_of(before).metadata["verbalized_confidence"] == expected
-    assert len(script.asked) == 1
+    assert len(script.calls) == 1
     script = Script(reply("yes"), reply(None, confidence=stated))
     after = run_once(tmp_path, chain(may_abstain(), verbalized_confidence(scale)), script, **YES_NO)
     assert score_of(after).metadata["verbalized_confidence"] == expected
-    assert len(script.asked) == 2
-    assert "About the answer that you just gave" in script.asked[1][-1].text
+    assert len(script.calls) == 2
+    assert "About the answer that you just gave" in script.calls[1][-1].text
 
 
 def test_an_unreadable_confidence_is_null_and_the_answer_is_scored(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_an_unreadable_confidence_is_null_and_the_answer_is_scored(tmp_path: Pat
     score = score_of(run_once(tmp_path, ask("verbalized"), script, **YES_NO))
     assert (score.value, score.metadata["verbalized_confidence"]) == ("C", None)
     assert score.metadata["unread"] == "no_confidence"
-    assert len(script.asked) == 2
+    assert len(script.calls) == 2
 
 
 def test_token_signals(tmp_path: Path) -> None:
@@ -231,13 +231,13 @@ def test_p_true(tmp_path: Path) -> None:
     script = Script(reply("yes"), output("A", letters))
     solver = chain(may_abstain(), p_true())
     assert score_of(run_once(tmp_path, solver, script, **YES_NO)).metadata["p_true"] == pytest.approx(0.75)
-    assert "(A) true\n(B) false" in script.asked[1][-1].text
+    assert "(A) true\n(B) false" in script.calls[1][-1].text
     for second_reply in (output("A"), output("C", [("C", 0.9, {"C": 0.9})])):
         score = score_of(run_once(tmp_path, solver, Script(reply("yes"), second_reply), **YES_NO))
         assert score.metadata["p_true"] is None
     script = Script(reply(None))
     assert score_of(run_once(tmp_path, solver, script, **YES_NO)).metadata["p_true"] is None
-    assert len(script.asked) == 1
+    assert len(script.calls) == 1
 
 
 def test_semantic_entropy_of_equal_labels(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_semantic_entropy_uses_the_samples_of_consistency(tmp_path: Path) -> Non
     script = Script(reply("yes"), reply("yes"), reply("no"))
     signals = score_of(run_once(tmp_path, ask("consistency:2,semantic_entropy"), script, **YES_NO)).metadata
     assert signals["semantic_entropy"] == pytest.approx(math.log(2))
-    assert len(script.asked) == 3
+    assert len(script.calls) == 3
 
 
 def test_semantic_entropy_with_a_model_that_compares_answers(

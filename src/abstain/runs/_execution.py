@@ -102,7 +102,7 @@ def execute(prepared: Prepared, advance: Callable[[int], None] | None = None) ->
 
 
 def _find_earlier_logs(prepared: Prepared) -> dict[str, EvalLog]:
-    """Return the newest log of each mode in the folder that this plan made."""
+    """Return the newest log of this plan in the folder, by mode."""
     modes = {plan_digest: mode for mode, plan_digest in prepared.digests.items()}
     newest: dict[str, EvalLog] = {}
     # The name of a log begins with its starting time.
@@ -201,7 +201,7 @@ def _task_solver(plan: RunPlan) -> Any:
 
 
 def _score_task(log: EvalLog) -> EvalLog:
-    """Score the answers of an Inspect task with `answer_scorer` instead of its own scorer, and update its log."""
+    """Score the answers of an Inspect task with `answer_scorer`, which replaces its scorer, and update its log."""
     scored = inspect_ai.score(log, answer_scorer(), action="overwrite", display="none")
     write_eval_log(scored, log.location)
     scored.location = log.location
@@ -209,7 +209,7 @@ def _score_task(log: EvalLog) -> EvalLog:
 
 
 def _load_models(plan: RunPlan) -> Any:
-    """Return the model; an unknown name or a missing key, also of the judge, is an error before the first call."""
+    """Return the model; unknown names and missing keys, also of the comparing model, are errors before any call."""
     if plan.signals.judge not in (None, plan.model):
         _load_model(plan.signals.judge)
     return _load_model(plan.model, base_url=plan.base_url, **plan.model_args)

@@ -1,7 +1,7 @@
 """Pure functions that compute the signals of a run from replies.
 
 Token signals and consistency come from `abstain.confidence`; the other signals are defined here. A signal that could
-not be measured is None and is never replaced by a number.
+not be measured has the value None and is never replaced by a number.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def stated_confidence(value: float | None, scale: tuple[float, float]) -> float 
 
 
 def answer_consistency(samples: Sequence[str | None]) -> dict[str, Any]:
-    """Return the agreement of samples, and the samples. An abstention is None. Without samples, all signals are null.
+    """Return the agreement of samples, and the samples (None: an abstention). Without samples, all signals are null.
 
     If all answers are numbers, they are compared as numbers. Otherwise they are compared as labels, and
     ``consistency_score_std`` and ``consistency_modal_score`` are null. A tie prefers abstention, then the smallest

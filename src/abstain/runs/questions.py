@@ -38,7 +38,7 @@ _FORBIDDEN_IN_IDS = str.maketrans({"/": "_", "\\": "_"})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question about one item; values that the table does not have are None.
+    """The question about one item, with None for values that the table does not have.
 
     Attributes:
         id: the unique id of its sample.
@@ -80,7 +80,7 @@ class QuestionSet:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that the prompt shows with its answer; the answer is None if the model should decline."""
+    """A question that the prompt shows with its answer (None: the model should decline)."""
 
     prompt: str = field(repr=False)
     answer: str | None

@@ -395,7 +395,7 @@ async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) 
 async def _draw_samples(
     state: TaskState, record: dict[str, Any], count: int, temperature: float
 ) -> list[str | None]:
-    """Return the readable samples of the answer; an abstention is None."""
+    """Return the readable samples of the answer, with None for an abstention."""
     # The store turns tuples into lists.
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in record["form"].items()
