@@ -1,8 +1,8 @@
-"""Compile the kernel, one shared library, once per level of the processor.
+"""Compile the kernel into one shared library that contains a version for each processor level.
 
-`hatch_build.py` calls `build` whenever the package is built or installed, also as an editable install; by hand it is
-``python build_kernel.py``, and with ``--sanitize`` the library watches its own memory. Needs Python and a C compiler:
-the one named by ``CC``, else cc, gcc or clang.
+`hatch_build.py` calls `build` whenever the package is built or installed, also as an editable install. To compile by
+hand, run ``python build_kernel.py``; ``--sanitize`` adds checks of memory accesses. Requires a C compiler: the one that
+the environment variable ``CC`` names. Default: cc, gcc or clang.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["ABI", "LIBRARY", "SOURCE", "CompilerError", "build", "levels", "remo
 SOURCE = Path(__file__).parent / "src" / "abstain" / "resampling" / "_kernel.c"
 LIBRARY = SOURCE.with_name("libabstain" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so"))
 
-# What the source calls its interface.
+# The version of the interface, as in the C source.
 ABI = 1
 
-# Never -ffast-math, and no fused operations: the same numbers on every level and every machine.
+# No -ffast-math and no fused operations, so that every level and every machine gives the same numbers.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wextra")
-# Watched code takes minutes to optimize in full.
+# With sanitizers, full optimization takes minutes.
 SANITIZERS = (
     "-g",
     "-O1",
@@ -39,22 +39,22 @@ SANITIZERS = (
 
 
 class CompilerError(Exception):
-    """There is no compiler, or it failed; the message says which."""
+    """There is no compiler, or the compiler failed."""
 
 
 def levels() -> dict[str, tuple[str, ...]]:
-    """Return the levels that are compiled, lowest first: the suffix of their names, and their flags."""
-    found: dict[str, tuple[str, ...]] = {"": ()}
+    """Return the suffix and the compiler flags of each processor level, lowest level first."""
+    flags: dict[str, tuple[str, ...]] = {"": ()}
     if platform.machine().lower() in ("x86_64", "amd64"):
-        found |= {
+        flags |= {
             "_avx2": ("-mavx2",),
             "_avx512": ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefer-vector-width=512"),
         }
-    return found
+    return flags
 
 
 def build(library: Path = LIBRARY, *, sanitize: bool = False) -> Path:
-    """Compile the kernel into a library and return where it is; a `CompilerError` where that cannot be done."""
+    """Compile the kernel into a library and return its path; raise `CompilerError` if that fails."""
     compiler = _compiler()
     flags = [*FLAGS, *(SANITIZERS if sanitize else ()), *([] if sys.platform == "win32" else ["-fPIC"])]
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
@@ -62,32 +62,32 @@ def build(library: Path = LIBRARY, *, sanitize: bool = False) -> Path:
         objects = []
         for suffix, level in levels().items():
             objects.append(str(Path(folder) / f"kernel{suffix}.o"))
-            named = [f"-DLEVEL={suffix}"] if suffix else [f'-DSOURCE_HASH="{digest}"']
-            _run([*compiler, *flags, *level, *named, "-c", str(SOURCE), "-o", objects[-1]])
-        made = Path(folder) / library.name
-        _run([*compiler, *(SANITIZERS if sanitize else ()), "-shared", *objects, "-o", str(made)])
-        content = made.read_bytes()
-    _put(library, content)
-    _put(seal_of(library), f"{ABI} {digest} {hashlib.sha256(content).hexdigest()}".encode("ascii"))
+            definition = [f"-DLEVEL={suffix}"] if suffix else [f'-DSOURCE_HASH="{digest}"']
+            _run([*compiler, *flags, *level, *definition, "-c", str(SOURCE), "-o", objects[-1]])
+        linked = Path(folder) / library.name
+        _run([*compiler, *(SANITIZERS if sanitize else ()), "-shared", *objects, "-o", str(linked)])
+        content = linked.read_bytes()
+    _replace_file(library, content)
+    _replace_file(seal_of(library), f"{ABI} {digest} {hashlib.sha256(content).hexdigest()}".encode("ascii"))
     return library
 
 
 def seal_of(library: Path) -> Path:
-    """Return the file that says what a library was built from, and what it must hold."""
+    """Return the path of the file with the interface version and the hashes of a library and its source."""
     return library.with_name(library.name + ".seal")
 
 
 def remove(library: Path = LIBRARY) -> None:
-    """Take a library away."""
+    """Delete a library and its seal."""
     for path in (library, seal_of(library)):
         path.unlink(missing_ok=True)
 
 
-def _put(path: Path, content: bytes) -> None:
-    """Write a file that appears at once and whole, also where an older one is in use."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    beside.write_bytes(content)
-    beside.replace(path)
+def _replace_file(path: Path, content: bytes) -> None:
+    """Write a file atomically, even if an older version is in use."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)
 
 
 def _compiler() -> list[str]:
@@ -96,7 +96,7 @@ def _compiler() -> list[str]:
     for name in ("cc", "gcc", "clang"):
         if shutil.which(name):
             return [name]
-    raise CompilerError("there is no C compiler (cc, gcc or clang, or the one that CC names)")
+    raise CompilerError("there is no C compiler; install cc, gcc or clang, or name one in CC")
 
 
 def _run(command: list[str]) -> None:
@@ -105,17 +105,19 @@ def _run(command: list[str]) -> None:
     except OSError as problem:
         raise CompilerError(f"the C compiler {command[0]} cannot be run ({problem.strerror})") from None
     if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip() or "it gave no reason").splitlines()
+        lines = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()
         reason = next((line for line in lines if "error" in line.lower()), lines[-1])
         raise CompilerError(f"the C compiler failed: {reason}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sanitize", action="store_true", help="watch memory and undefined behaviour")
-    parser.add_argument("--output", type=Path, default=LIBRARY, help="where the library goes")
-    asked = parser.parse_args()
+    parser.add_argument(
+        "--sanitize", action="store_true", help="detect memory errors and undefined behaviour"
+    )
+    parser.add_argument("--output", type=Path, default=LIBRARY, help="path of the library")
+    arguments = parser.parse_args()
     try:
-        print(build(asked.output, sanitize=asked.sanitize))
+        print(build(arguments.output, sanitize=arguments.sanitize))
     except CompilerError as problem:
         sys.exit(f"error: {problem}")

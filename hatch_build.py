@@ -1,8 +1,8 @@
-"""The build hook: compile the kernel into the wheel, or leave it out.
+"""The build hook, which compiles the kernel into the wheel.
 
-``ABSTAIN_KERNEL`` says what is to be done: ``auto`` (when left out) compiles where there is a compiler that can, and
-else the package weighs with numpy; ``require`` fails without the compiled kernel; ``skip`` leaves it out. Only the
-compiler's absence or failure falls back: any other defect of the build is one.
+The environment variable ``ABSTAIN_KERNEL`` has the values ``auto``, ``require`` and ``skip``. Default: ``auto``, which
+compiles the kernel if it can; without it, the package uses numpy. ``require`` fails if the kernel cannot be compiled,
+and ``skip`` does not compile it. ``auto`` ignores only a missing or failing compiler: any other error fails the build.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CHOICES = ("auto", "require", "skip")
 
 
 class KernelHook(BuildHookInterface):  # type: ignore[misc]
-    """Compiles the kernel whenever a wheel is made, also one that only points to the sources."""
+    """Compiles the kernel whenever a wheel is built, also for an editable install."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Compile before anything is packed, and name the platform where that was done."""
+        """Compile the kernel before files are packed, and set the platform tag of the wheel."""
         choice = os.environ.get("ABSTAIN_KERNEL") or "auto"
         if choice not in CHOICES:
             sys.exit(f"error: ABSTAIN_KERNEL must be one of {', '.join(CHOICES)}, got {choice!r}")
@@ -39,9 +39,9 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc]
         except CompilerError as problem:
             if choice == "require":
                 sys.exit(f"error: ABSTAIN_KERNEL is require, but {problem}")
-            self.app.display_warning(f"{problem}; abstain will weigh with numpy")
+            self.app.display_warning(f"{problem}; abstain will use numpy, which is slower")
             return
-        # The library needs no Python, only a platform: one wheel serves every version.
+        # The library does not use Python's C API, so one wheel per platform supports every Python version.
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False

@@ -1,1 +1,1 @@
-"""Benchmarks: speed as ratios against peers, side by side in one run."""
+"""Benchmarks: the speed of abstain relative to other packages, measured in the same run."""

@@ -1,7 +1,8 @@
 """Run every benchmark: `python -m benchmarks [topic ...]`.
 
-A benchmark is a module ``bench_<topic>`` with a function ``main`` that prints ratios. Timings of two contenders are
-taken in turns within one run, so that a busy machine slows both; ratios travel, seconds do not.
+A benchmark is a module ``bench_<topic>`` with a function ``main`` that prints ratios. Two programs are timed
+alternately in one run, so that other load on the machine slows both. Unlike seconds, ratios can be compared between
+machines.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from abstain.inference import set_threads
 
 
 def run(topics: list[str]) -> None:
-    known = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
-    unknown = [topic for topic in topics if topic not in known]
+    topic_names = sorted(
+        path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
+    )
+    unknown = [topic for topic in topics if topic not in topic_names]
     if unknown:
-        sys.exit(f"unknown benchmark {unknown[0]!r}; known: {', '.join(known)}")
-    for topic in topics or known:
+        sys.exit(f"unknown benchmark {unknown[0]!r}; available: {', '.join(topic_names)}")
+    for topic in topics or topic_names:
         set_threads(1)
         print(f"\n{topic}")
         import_module(f"benchmarks.bench_{topic}").main()

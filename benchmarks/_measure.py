@@ -1,4 +1,4 @@
-"""How contenders are timed: in turns, each several times, the best of each."""
+"""Time functions and processes alternately, several times each, and keep the best time of each."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def best_times(
-    *contenders: Callable[[], object], rounds: int = 5, clock: Callable[[], float] = time.perf_counter
+    *functions: Callable[[], object], rounds: int = 5, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Return the best time of each contender in seconds; they take turns, so that a busy machine slows all of them."""
-    best = [float("inf")] * len(contenders)
+    """Return the best time of each function in seconds; they alternate, so that other load slows all of them."""
+    best = [float("inf")] * len(functions)
     for _ in range(rounds):
-        for place, contender in enumerate(contenders):
-            began = clock()
-            contender()
-            best[place] = min(best[place], clock() - began)
+        for index, function in enumerate(functions):
+            start = clock()
+            function()
+            best[index] = min(best[index], clock() - start)
     return best
 
 
@@ -43,13 +43,12 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def child_usage(*commands: Sequence[str], folder: str, rounds: int = 15) -> list[Usage]:
-    """Return the least CPU time and the least peak of each process; they take turns, in a folder that sets nothing.
+    """Return the lowest CPU time and the lowest peak memory of each process; the processes alternate.
 
-    They run as people have them: with modules compiled, as installing leaves them, and with as many threads as they
-    start by themselves.
+    They run as for users, with compiled modules and the default number of threads, in a folder without settings.
     """
-    ours = ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    removed = ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = {name: value for name, value in os.environ.items() if name not in removed}
 
     def run(command: Sequence[str]) -> Usage:
         launch = [sys.executable, "-c", _LAUNCH, *command]
@@ -58,16 +57,16 @@ def child_usage(*commands: Sequence[str], folder: str, rounds: int = 15) -> list
 
     measured = [[run(command) for command in commands] for _ in range(rounds)]
     return [
-        Usage(min(each.cpu for each in runs), min(each.megabytes for each in runs))
+        Usage(min(usage.cpu for usage in runs), min(usage.megabytes for usage in runs))
         for runs in zip(*measured, strict=True)
     ]
 
 
 def report(
-    what: str, ratio: float, wanted: float | None = None, note: str = "", *, most: float | None = None
+    label: str, ratio: float, target: float | None = None, note: str = "", *, most: float | None = None
 ) -> None:
-    """Print one ratio, and the least, or the most, that is wanted."""
-    goal = "" if wanted is None else f"  (wanted: at least {wanted:g})"
+    """Print a ratio and its target: at least `target`, or below `most`."""
+    goal = "" if target is None else f"  (target: at least {target:g})"
     if most is not None:
-        goal = f"  (wanted: below {most:g})"
-    print(f"  {what:<62} {ratio:9.1f} x{goal}{note and '  ' + note}")
+        goal = f"  (target: below {most:g})"
+    print(f"  {label:<62} {ratio:9.1f} x{goal}{note and '  ' + note}")

@@ -1,7 +1,7 @@
-"""Calibration error against MAPIE's at a million rows, and its cluster bootstrap against `scipy.stats.bootstrap`.
+"""The calibration error of a million rows against MAPIE, and its cluster bootstrap against `scipy.stats.bootstrap`.
 
-MAPIE is asked for one more bin than are wanted, because its uniform bins are one fewer than it is asked for.
-The peer of the bootstrap gets a numpy statistic of the calibration error alone, as a user of scipy would write it.
+MAPIE makes one bin fewer than its argument, so it is called with one more. scipy gets a numpy function that computes
+only the calibration error, as a user would write it.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def bootstrap() -> None:
             rng=draw,
         ),
     )
-    what = f"{RESAMPLES:,} resamples of ECE, Brier and NLL, {ROWS} rows"
-    for name, time in ((f"{CLUSTERS} clusters", ours), (f"{ROWS} clusters", single)):
-        print(f"  {what}, {name}: {time / theirs:.1f} times")
+    label = f"{RESAMPLES:,} resamples of ECE, Brier and NLL, {ROWS} rows"
+    for clusters, time in ((CLUSTERS, ours), (ROWS, single)):
+        print(f"  {label}, {clusters} clusters: {time / theirs:.1f} times")
     print(
-        f"      the time of {PEER_RESAMPLES} resamples of ECE alone by scipy.stats.bootstrap (wanted: below 10)"
+        f"      the time of {PEER_RESAMPLES} resamples of only the ECE by scipy.stats.bootstrap (target: below 10)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Interval and set metrics against MAPIE's, one thread; and HSIC where MAPIE's asks for more memory than there is."""
+"""Interval and set metrics against MAPIE in one thread, and HSIC for tables that are too large for MAPIE's memory."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def hsic(rng: np.random.Generator) -> None:
     truth, bounds = predictions(rng, 5_000)
     ours = best_times(lambda: intervals.interval_hsic(truth, bounds), rounds=20)[0]
     peer = best_times(lambda: mapie_intervals.hsic(truth, bounds), rounds=1)[0]
-    report("hsic, 5,000 rows, MAPIE / ours", peer / ours, wanted=1000, note=f"{1e3 * ours:.1f} ms")
-    for rows, wanted in ((100_000, 300.0), (1_000_000, None)):
+    report("hsic, 5,000 rows, MAPIE / ours", peer / ours, target=1000, note=f"{1e3 * ours:.1f} ms")
+    for rows, target in ((100_000, 300.0), (1_000_000, None)):
         truth, bounds = predictions(rng, rows)
         tracemalloc.start()
         intervals.interval_hsic(truth, bounds)
         peak = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
         seconds = best_times(lambda t=truth, b=bounds: intervals.interval_hsic(t, b), rounds=2)[0]  # type: ignore[misc]
-        limit = "" if wanted is None else f" (wanted: under {wanted:g})"
+        limit = "" if target is None else f" (target: under {target:g})"
         matrix = rows * rows * 8 / 2**30
         print(
             f"  hsic, {rows:,} rows: {peak:.0f} MB{limit}, {seconds:.2f} s; one n-by-n matrix is {matrix:,.0f} GiB"
@@ -88,7 +88,7 @@ def million(rng: np.random.Generator) -> None:
     }
     for name, (theirs, ours) in pairs.items():
         peer, mine = best_times(theirs, ours)
-        report(f"{name}, {ROWS:,} rows, MAPIE / ours", peer / mine, wanted=1)
+        report(f"{name}, {ROWS:,} rows, MAPIE / ours", peer / mine, target=1)
 
 
 def main() -> None:

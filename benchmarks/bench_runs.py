@@ -1,7 +1,7 @@
-"""Runs: the CPU that `abstain run` costs per sample, against the same questions asked by a bare task of Inspect.
+"""Runs: the CPU time of `abstain run` per sample, relative to an Inspect task with the same questions.
 
-The server answers at once, from a process of its own. What starting costs is left out: each contender asks few
-questions and many, and the difference counts.
+The server runs in a separate process and replies immediately. The start-up time is excluded: each program runs with few
+questions and with many, and the difference is reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MODEL = "openai-api/local/tiny"
 _CPU = (
     "import resource; used = resource.getrusage(resource.RUSAGE_SELF); print(used.ru_utime + used.ru_stime)"
 )
-_BARE = f"""
+_INSPECT = f"""
 import csv, sys
 import inspect_ai
 from inspect_ai import Task
@@ -57,7 +57,7 @@ with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
 """
 
 
-class _AtOnce(http.server.BaseHTTPRequestHandler):
+class _ConstantReply(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     content = json.dumps(
         {
@@ -77,7 +77,7 @@ class _AtOnce(http.server.BaseHTTPRequestHandler):
     ).encode()
 
     def do_POST(self) -> None:
-        """Answer, whatever is asked."""
+        """Send the same reply to every request."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -86,29 +86,29 @@ class _AtOnce(http.server.BaseHTTPRequestHandler):
         self.wfile.write(self.content)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Print no log."""
 
 
 def _serve(pipe: Connection) -> None:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _AtOnce)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _ConstantReply)
     pipe.send(server.server_address[1])
     server.serve_forever()
 
 
 @contextlib.contextmanager
 def serving() -> Iterator[str]:
-    """Yield the address of a server that answers at once."""
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=_serve, args=(there,), daemon=True)
+    """Yield the address of a server that replies immediately."""
+    receiver, sender = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=_serve, args=(sender,), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{here.recv()}/v1"
+        yield f"http://127.0.0.1:{receiver.recv()}/v1"
     finally:
         process.kill()
 
 
 def cpu(program: str, table: Path, address: str, count: int) -> float:
-    """Return the seconds of CPU of a program of its own."""
+    """Return the CPU time of a program in a separate process, in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-c", program + _CPU, str(table), address, str(count), folder],
@@ -133,16 +133,17 @@ def main() -> None:
         table = Path(name) / "questions.csv"
         rows = "".join(f"{number},Is {number} prime?,yes,yes|no\n" for number in range(MANY))
         table.write_text("id,question,truth,choices\n" + rows)
-        bare = _BARE.replace("PROMPT", repr(prompt))
+        inspect_program = _INSPECT.replace("PROMPT", repr(prompt))
         for signals in ("none", "verbalized"):
             ours = _OURS.replace("SIGNALS", repr(signals))
             pairs = [
-                (per_sample(bare, table, address), per_sample(ours, table, address)) for _ in range(ROUNDS)
+                (per_sample(inspect_program, table, address), per_sample(ours, table, address))
+                for _ in range(ROUNDS)
             ]
             theirs, mine = (min(column) for column in zip(*pairs, strict=True))
             note = f"{1000 * mine:.1f} ms against {1000 * theirs:.1f} ms"
             report(
-                f"CPU per sample, signals {signals}: abstain run / bare Inspect",
+                f"CPU per sample, signals {signals}: abstain run / Inspect task",
                 mine / theirs,
                 most=1.3,
                 note=note,

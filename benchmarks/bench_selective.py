@@ -1,7 +1,7 @@
-"""The cluster bootstrap of all risk-coverage metrics against `scipy.stats.bootstrap` of the AURC alone.
+"""The cluster bootstrap of all risk-coverage metrics against `scipy.stats.bootstrap` of only the AURC.
 
-Both draw from the same rows, one thread, percentile intervals, time per resample. The peer gets a numpy statistic that
-sorts, joins plateaus and integrates, which is what a user of scipy would write.
+Both resample the same rows in one thread and compute percentile intervals; the ratio is of times per resample. scipy
+gets a numpy function that sorts, combines tied blocks and integrates, as a user would write it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 GRID = tuple(np.arange(1, 10) / 10)
-EVERYTHING = tuple(BUNDLES["selective"])
-ARTIFACT = ("cmax", "aurc", "augrc", "aurc_at_coverage", "augrc_at_coverage")
+ALL_METRICS = tuple(BUNDLES["selective"])
+REPORTED_METRICS = ("cmax", "aurc", "augrc", "aurc_at_coverage", "augrc_at_coverage")
 
 
 def peer_statistic(loss: Floats, confidence: Floats) -> float:
@@ -67,47 +67,47 @@ def ours(
 
     def run() -> object:
         columns = Columns.of(len(loss), loss=loss, confidence=confidence, cluster=cluster, units=units)
-        measure = measure_metrics(columns, metrics)
+        statistic = measure_metrics(columns, metrics)
         intervals = Intervals.of(np.arange(units), interval="percentile", resamples=resamples)
-        weighed = intervals.replicate([measure])[measure]
+        replicates = intervals.replicate([statistic])[statistic]
         return intervals.estimates(
-            measure.points, weighed, [metric.scale(columns) for metric in metrics], n=len(loss)
+            statistic.points, replicates, [metric.scale(columns) for metric in metrics], n=len(loss)
         )
 
     return run
 
 
 def compare(
-    what: str, items: int, clusters: int, levels: int | None, wanted: float, resamples: tuple[int, int]
+    label: str, items: int, clusters: int, levels: int | None, target: float, resamples: tuple[int, int]
 ) -> None:
     rng = np.random.default_rng(1)
     loss = rng.integers(0, 4, items).astype(float)
     confidence = rng.random(items) if levels is None else rng.integers(0, levels, items).astype(float)
     cluster = np.repeat(np.arange(clusters), items // clusters)
-    results_json, everything, other = best_times(
-        ours(loss, confidence, cluster, ARTIFACT, resamples[0]),
-        ours(loss, confidence, cluster, EVERYTHING, resamples[0]),
+    reported_metrics, all_metrics, other = best_times(
+        ours(loss, confidence, cluster, REPORTED_METRICS, resamples[0]),
+        ours(loss, confidence, cluster, ALL_METRICS, resamples[0]),
         peer(loss, confidence, resamples[1]),
     )
     per_resample = other / resamples[1]
-    report(f"{what}: the artifact's ci95", per_resample / (results_json / resamples[0]), wanted)
-    report(f"{what}: with optimal, excess and achievable areas", per_resample / (everything / resamples[0]))
+    report(f"{label}: ci95 of the results JSON", per_resample / (reported_metrics / resamples[0]), target)
+    report(f"{label}: with optimal, excess and achievable areas", per_resample / (all_metrics / resamples[0]))
 
 
 def million() -> None:
-    """A million items of their own, 1,000 resamples, in a process of its own whose memory is read afterwards."""
+    """Print the peak memory for a million items without clusters; call it in a new process."""
     rng = np.random.default_rng(2)
     items = 1_000_000
     loss = (rng.random(items) < 0.2).astype(float)
-    ours(loss, rng.random(items), np.arange(items), EVERYTHING, 1000)()
+    ours(loss, rng.random(items), np.arange(items), ALL_METRICS, 1000)()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    print(f"  a million items, 1,000 resamples, all metrics: {peak:.2f} GB at most (wanted: below 2)")
+    print(f"  a million items, 1,000 resamples, all metrics: {peak:.2f} GB peak memory (target: below 2)")
 
 
 def main() -> None:
     compare("328 items, 41 clusters, continuous", 328, 41, None, 8, (10_000, 500))
     compare("328 items, 41 clusters, 7 levels", 328, 41, 7, 25, (10_000, 500))
-    compare("10,000 items of their own, continuous", 10_000, 10_000, None, 1.5, (300, 60))
+    compare("10,000 items without clusters, continuous", 10_000, 10_000, None, 1.5, (300, 60))
     sys.stdout.flush()
     subprocess.run(
         [sys.executable, "-c", "from benchmarks.bench_selective import million; million()"], check=True

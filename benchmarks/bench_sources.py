@@ -1,4 +1,4 @@
-"""Sources: ten million rows of Parquet within two gigabytes, loaded and counted; and tables against pandas."""
+"""Sources: the memory for ten million rows of Parquet, loaded and aggregated, and the time to read tables."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LIMIT_MB = 2_000
 
 _LOAD = (
     "items = abstain.read(path, truth='label', prediction='pred', confidence='prob', cluster='patient_id', "
-    "metadata=()); found = abstain.evaluate(items, loss='zero_one', resamples=0)"
+    "metadata=()); result = abstain.evaluate(items, loss='zero_one', resamples=0)"
 )
-_COUNT = (
-    "found = abstain.evaluate(path, truth='label', prediction='pred', confidence='prob', cluster='patient_id', "
+_AGGREGATE = (
+    "result = abstain.evaluate(path, truth='label', prediction='pred', confidence='prob', cluster='patient_id', "
     "engine='duckdb')"
 )
 _PEAK = "print(int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]) // 1000)"
@@ -39,10 +39,8 @@ def table(path: Path, rows: int, confidence: str) -> Path:
 
 
 def peak(program: str, path: Path) -> int:
-    """Return the peak memory of a program of its own, in megabytes."""
-    text = (
-        f"import abstain; path = {str(path)!r}; {program}; assert len(list(found.values())[0].curve); {_PEAK}"
-    )
+    """Return the peak memory of a program in a separate process, in megabytes."""
+    text = f"import abstain\npath = {str(path)!r}\n{program}\nassert len(list(result.values())[0].curve)\n{_PEAK}"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     return int(done.stdout)
 
@@ -82,10 +80,10 @@ def _log_of_long_ids(folder: Path) -> Path:
 
 
 def costs(folder: Path) -> None:
-    """Report what odd files cost against reading and hashing the same bytes a hundred times, plus a plain table."""
+    """Report the time to read unusual files, relative to a small table plus hashing the same bytes 100 times."""
     plain = folder / "plain.csv"
     plain.write_text("truth,prediction\n1,1\n")
-    for words, make, options in (
+    for label, make, options in (
         ("2,000 columns", _wide, {"signals": (), "metadata": ()}),
         ("9,000 keys", _keys, {"signals": (), "metadata": ()}),
         ("one long name", _long, {"signals": (), "metadata": ()}),
@@ -103,21 +101,23 @@ def costs(folder: Path) -> None:
             return abstain.read(path, **options)
 
         floor, mine = best_times(peer, ours, rounds=3)
-        report(f"{words}: a plain table and 100 x the same bytes / abstain.read", floor / mine, 0.2)
+        report(f"{label}: a small table and 100 x the same bytes / abstain.read", floor / mine, 0.2)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         costs(folder)
-        for words, confidence in (
+        for label, confidence in (
             ("all confidences differ", "random()"),
             ("100 levels", "floor(random() * 100) / 100"),
         ):
             path = table(folder / "big.parquet", ROWS, confidence)
-            for way, program in (("loaded", _LOAD), ("counted", _COUNT)):
+            for method, program in (("loaded", _LOAD), ("aggregated", _AGGREGATE)):
                 used = peak(program, path)
-                report(f"ten million rows, {words}, {way}: 2 GB / peak", LIMIT_MB / used, 1.0, f"{used} MB")
+                report(
+                    f"ten million rows, {label}, {method}: 2 GB / peak", LIMIT_MB / used, 1.0, f"{used} MB"
+                )
         path = table(folder / "small.parquet", 1_000_000, "random()")
 
         def ours() -> object:

@@ -1,17 +1,17 @@
-"""How many modules and functions a call passes through: `python -m benchmarks.call_paths` prints a Markdown table.
+"""Count the modules and functions that typical calls enter, and print them as a Markdown table.
 
-Every call runs twice in this process and only the second is profiled, so imports and caches that the first call fills
-do not count. Only functions whose source is in the package count, without comprehensions and without code that
-dataclasses generate. The columns:
+Run it as `python -m benchmarks.call_paths`. Every call runs twice, and only the second call is profiled, so that
+imports and filled caches do not count. Only functions in the package's source files count, without comprehensions and
+without code that dataclasses generate. The columns:
 
-- modules, functions: how many different ones the call enters.
-- cross-module calls: how often a function of the package is called from another module of the package, directly or
-  through a library such as typer.
+- modules, functions: the number of different modules and functions that the call enters.
+- cross-module calls: the number of calls from one module of the package to another, directly or through a library such
+  as typer.
 - depth at which the formula runs: a call enters `abstain.resampling` several times, to sum rows and to integrate the
   curve. At each entry, the functions of the package on the stack are counted, including the entered one. The depth is
   the largest of these counts.
 
-The process is held to one core, so that all work is done in the thread that is profiled.
+The process is restricted to one core, so that all work happens in the profiled thread.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def is_package_function(frame: FrameType) -> bool:
 
 
 def is_resumed(frame: FrameType) -> bool:
-    """Whether a generator goes on, which the profiler reports as a call."""
+    """Return whether a generator was resumed, which the profiler reports as a call."""
     code = frame.f_code
     return bool(code.co_flags & inspect.CO_GENERATOR) and frame.f_lineno != code.co_firstlineno
 
@@ -105,7 +105,7 @@ def trace(call: Callable[[], object]) -> CallPath:
 
 
 def run_command(*arguments: str) -> None:
-    """Run a command in this process, discard what it prints, and check that it succeeds."""
+    """Run a command in this process, discard its output, and exit if it fails."""
     sys.argv = ["abstain", *arguments]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as problem:
         try:
@@ -116,7 +116,7 @@ def run_command(*arguments: str) -> None:
 
 
 def make_table(seed: int, rows: int = 1000) -> pd.DataFrame:
-    """A classifier that is mostly right, declines a tenth of the items, and is surer when it is right."""
+    """Return predictions that are mostly right, with higher confidence if right, and a tenth of the items declined."""
     truth = np.random.default_rng(0).integers(0, 2, rows)
     rng = np.random.default_rng(seed)
     confidence = rng.random(rows)

@@ -1,9 +1,9 @@
-"""Draw what an item costs per resample over the number of items: `python -m benchmarks.plot_kernel [SECONDS]`.
+"""Plot the time per item and resample by the number of items: `python -m benchmarks.plot_kernel [SECONDS]`.
 
-Writes ``docs/images/kernel-cost.svg`` and prints the table. The lower limit is the memory of this machine: what a
-step along the ranks must read for 64 resamples, 12 bytes per item and one per item and resample, at the speed at
-which this machine reads an array that is larger than its caches. As in `make bench`, numpy must have one thread
-(``OPENBLAS_NUM_THREADS=1``): others that wait for work would be counted, too.
+Writes ``docs/images/kernel-cost.svg`` and prints the table. The lower limit is set by the memory of this machine: for
+64 resamples, the kernel must read 12 bytes per item and one byte per item and resample, at the speed at which this
+machine reads an array that is larger than its caches. As in `make bench`, numpy must have one thread
+(``OPENBLAS_NUM_THREADS=1``), because the CPU time of waiting threads would be counted as well.
 """
 
 from __future__ import annotations
@@ -16,80 +16,80 @@ import numpy as np
 
 from abstain.inference import set_threads
 from benchmarks.bench_kernel import weighing
-from benchmarks.bench_selective import ARTIFACT, EVERYTHING
+from benchmarks.bench_selective import ALL_METRICS, REPORTED_METRICS
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "kernel-cost.svg"
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
 BYTES = 12 / 64 + 1
 KINDS = (
-    ("compiled, ci95", ARTIFACT, False),
-    ("compiled, all metrics", EVERYTHING, False),
-    ("numpy, ci95", ARTIFACT, True),
+    ("compiled, ci95", REPORTED_METRICS, False),
+    ("compiled, all metrics", ALL_METRICS, False),
+    ("numpy, ci95", REPORTED_METRICS, True),
 )
-# Beyond this, numpy takes minutes, and needs more memory than it should.
+# With more items, numpy takes minutes and much memory.
 NUMPY_UP_TO = 1_000_000
 
 
 def memory_speed() -> float:
-    """Return how many bytes per nanosecond are read from an array of 256 MB."""
+    """Return the number of bytes per nanosecond that are read from an array of 256 MB."""
     array = np.ones(1 << 25)
     best = float("inf")
     for _ in range(5):
-        began = time.process_time()
+        start = time.process_time()
         array.sum()
-        best = min(best, time.process_time() - began)
+        best = min(best, time.process_time() - start)
     return array.nbytes / best / 1e9
 
 
-def _enough(items: int, *, numpy: bool) -> int:
-    """How many resamples show what one costs: whole groups of the kernel, as in earnest."""
+def _resamples(items: int, *, numpy: bool) -> int:
+    """Return a number of resamples that can be timed: for the kernel, whole groups of 64 unless items are many."""
     if numpy:
         return 1 if items > 100_000 else min(max(2_000_000 // items, 8), 4096)
     return 16 if items > 1_000_000 else min(max(4_000_000 // items // 64, 1) * 64, 4096)
 
 
-def costs(patience: float) -> list[dict[str, float | int | str]]:
-    """Return the cost of each kind at each size, in nanoseconds per item and resample."""
-    found: list[dict[str, float | int | str]] = []
+def costs(seconds: float) -> list[dict[str, float | int | str]]:
+    """Return the time of each kind at each size, in nanoseconds per item and resample."""
+    rows: list[dict[str, float | int | str]] = []
     for kind, names, numpy in KINDS:
         for items in SIZES:
             if numpy and items > NUMPY_UP_TO:
                 continue
-            resamples = _enough(items, numpy=numpy)
+            resamples = _resamples(items, numpy=numpy)
             work = weighing(items, items, None, names, resamples, numpy=numpy)
-            best, until = float("inf"), time.monotonic() + patience
-            while best == float("inf") or time.monotonic() < until:
-                began = time.process_time()
+            best, end = float("inf"), time.monotonic() + seconds
+            while best == float("inf") or time.monotonic() < end:
+                start = time.process_time()
                 work()
-                best = min(best, time.process_time() - began)
-            found.append({"kind": kind, "items": items, "cost": 1e9 * best / resamples / items})
+                best = min(best, time.process_time() - start)
+            rows.append({"kind": kind, "items": items, "cost": 1e9 * best / resamples / items})
             print(
-                f"  {kind:<24} {items:>12,} items  {found[-1]['cost']:8.2f} ns per item and resample",
+                f"  {kind:<24} {items:>12,} items  {rows[-1]['cost']:8.2f} ns per item and resample",
                 flush=True,
             )
-    return found
+    return rows
 
 
-def main(patience: float = 2.0) -> None:
+def main(seconds: float = 2.0) -> None:
     import altair as alt  # noqa: PLC0415
 
     set_threads(1)
     speed = memory_speed()
     limit = BYTES / speed
     print(
-        f"  memory is read at {speed:.1f} bytes per nanosecond: at least {limit:.2f} ns per item and resample"
+        f"  memory speed: {speed:.1f} bytes per nanosecond, so at least {limit:.2f} ns per item and resample"
     )
-    rows = costs(patience)
+    rows = costs(seconds)
     lines = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(point=True)
         .encode(
-            x=alt.X("items:Q", scale=alt.Scale(type="log"), title="items, each a cluster of its own"),
+            x=alt.X("items:Q", scale=alt.Scale(type="log"), title="items, without clusters"),
             y=alt.Y("cost:Q", scale=alt.Scale(type="log"), title="ns per item and resample"),
             color=alt.Color("kind:N", title=None),
         )
     )
-    floor = alt.Chart(alt.InlineData(values=[{"cost": limit, "kind": "limit of the memory"}])).mark_rule(
+    floor = alt.Chart(alt.InlineData(values=[{"cost": limit, "kind": "limit of memory speed"}])).mark_rule(
         strokeDash=[4, 4]
     )
     chart = lines + floor.encode(y="cost:Q", color="kind:N")

@@ -1,7 +1,7 @@
-"""The fuzz harness: hostile and sound input for every reader and every verb, judged by oracles.
+"""The fuzz harness: hostile and valid input for every reader and every command, checked by oracles.
 
-A *case* is some files and the commands that are run on them (`_case`). A *child* runs many cases, each with its
-output captured and its memory and time measured (`_child`, `_workers`). *Oracles* say what is wrong with what came
-out (`_oracles`). *Rounds* make cases (`_rounds`, from `_values`, `_tables`, `_documents` and `_commands`); a *hunt*
-runs a round, and keeps the smallest case of each failure in the corpus (`_hunt`).
+A *case* consists of files and of commands that run on them (`_case`). A *child* process runs many cases, captures their
+output and measures memory and time (`_child`, `_workers`). *Oracles* report violations (`_oracles`). *Rounds* generate
+cases (`_rounds`, from `_values`, `_tables`, `_documents`, `_commands` and `_requests`). A *hunt* runs a round and saves
+the smallest case of each defect in the corpus (`_hunt`, `_smaller`).
 """

@@ -1,4 +1,4 @@
-"""A case: files, and the commands that are run on them; and what came of a command. Both travel between processes."""
+"""Cases (files and the commands that run on them) and the outcomes of commands. Both are sent between processes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["OUTPUT_OPTIONS", "Case", "Outcome"]
 
 Command = tuple[str, ...]
 
-# The options whose value is a place that is written to.
+# The options whose value is an output path.
 OUTPUT_OPTIONS = ("-o", "--output", "--junit", "--markdown", "--charts", "--directory")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Files and commands, with what must hold of them beyond the oracles that hold always.
+    """Files and commands, with properties that some oracles check.
 
     Attributes:
-        commands: what is run, each in a fresh folder with the files; a command that begins with ``frame:pandas``,
-            ``frame:polars`` or ``frame:arrow`` is the same question asked in Python.
-        files: the content of each file by its name, folders included.
-        links: symbolic links by their names.
-        secrets: texts of records, which no message may show.
-        sound: True where nothing is wrong with the input.
-        alike: True where all commands ask one question and must give one answer.
-        why: what went wrong when the case was found, for whoever reads the corpus.
+        commands: each runs in a new folder with the files. A command that begins with ``frame:pandas``,
+            ``frame:polars`` or ``frame:arrow`` is the same request in Python.
+        files: the content of each file by its path in the folder.
+        links: symbolic links by name.
+        secrets: texts of records, which must not appear in messages.
+        sound: True if the input is valid.
+        alike: True if all commands make the same request and must give the same result.
+        why: the violation that was found, for readers of the corpus.
     """
 
     commands: tuple[Command, ...]
@@ -46,28 +46,27 @@ class Case:
 
     @property
     def size(self) -> int:
-        """How many bytes a person has to read to understand the case."""
-        named = sum(len(name) + len(content) for name, content in self.files.items())
-        return (
-            named + sum(len(part) + 1 for command in self.commands for part in command) + 20 * len(self.links)
-        )
+        """The number of bytes that one has to read to understand the case."""
+        files = sum(len(name) + len(content) for name, content in self.files.items())
+        commands = sum(len(part) + 1 for command in self.commands for part in command)
+        return files + commands + 20 * len(self.links)
 
     @property
     def key(self) -> str:
-        """A short name that depends on the content alone."""
+        """A short hash of the content."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
 
     def outputs(self, command: Command) -> list[str]:
-        """The places that a command writes to, as given."""
+        """Return the output paths of a command."""
         return [value for option, value in itertools.pairwise(command) if option in OUTPUT_OPTIONS]
 
     def old_outputs(self, command: Command) -> set[str]:
-        """The files that a command may replace: those that it names as an output and nowhere else."""
-        places = self.outputs(command)
-        return {name for name in self.files if places.count(name) == command.count(name) > 0}
+        """Return the files that a command may replace, because it names them only as an output."""
+        outputs = self.outputs(command)
+        return {name for name in self.files if outputs.count(name) == command.count(name) > 0}
 
     def to_json(self) -> str:
-        """The case as a file of the corpus."""
+        """Return the case as the content of a corpus file."""
         record = {
             "why": self.why,
             "commands": [list(command) for command in self.commands],
@@ -77,12 +76,12 @@ class Case:
             "sound": self.sound,
             "alike": self.alike,
         }
-        lines = [f" {json.dumps(key)}: {_laid_out(value)}" for key, value in record.items() if value]
+        lines = [f" {json.dumps(key)}: {_format(value)}" for key, value in record.items() if value]
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
     def read(cls, path: Path) -> Case:
-        """Read a file of the corpus."""
+        """Read a corpus file."""
         record = json.loads(path.read_text())
         return cls(
             commands=tuple(tuple(command) for command in record["commands"]),
@@ -95,8 +94,8 @@ class Case:
         )
 
 
-def _laid_out(value: Any) -> str:
-    """JSON with one command or file per line."""
+def _format(value: Any) -> str:
+    """Return JSON with one command or file per line."""
     if isinstance(value, dict):
         return "{\n" + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "\n }"
     if isinstance(value, list) and isinstance(value[0], list):
@@ -117,18 +116,18 @@ def _content(stored: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command did.
+    """The result of running a command.
 
     Attributes:
-        code: the exit code; None where there is none, because it crashed, hung or died.
-        crash: how it ended without an exit code: the exception and the function that raised it, or "hangs", or "dies".
-        stdout: what it printed.
-        stderr: what it said.
-        written: the files that are new or differ, with their content.
-        gone: the files that are no longer there, or no longer the kind of file that they were.
-        warned: the warnings of Python that were shown.
-        seconds: the processor time that it took.
-        memory: by how many bytes its memory grew at most.
+        code: the exit code; None if the command crashed, hung or died.
+        crash: how it ended without an exit code: the exception and the function that raised it, "hangs" or "dies".
+        stdout: the standard output.
+        stderr: the standard error.
+        written: new or changed files with their content.
+        gone: files that were deleted or are no longer regular files, and links that are no longer links.
+        warned: Python warnings that were shown.
+        seconds: CPU time.
+        memory: the increase of memory at its peak, in bytes.
     """
 
     code: int | None = None

@@ -1,7 +1,7 @@
-"""The child: runs the commands of many cases, one after the other, in one process that knows its limits.
+"""The child process, which runs the commands of many cases one after the other with limited memory.
 
-What a command prints is captured where the operating system sees it, because engines print past Python. Everything
-that the verbs import is imported here, once: a forked child begins with it.
+Output is captured at the file descriptors, because engines write to them directly and not through Python. The modules
+that commands import are imported here once, before the fork.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "serve"]
 
-# What the verbs import when they run. Imported before the fork, it is paid for once.
+# Modules that commands import when they run.
 for _module in (
-    *("abstain.calibrators", "abstain.evaluation.conformal", "abstain.report.artifact_conformal"),
+    *("abstain.calibrators", "abstain.evaluation.conformal", "abstain.report.results_json_conformal"),
     *("abstain.report.charts.intervals", "abstain.report.html"),
     *("abstain.report.gate", "abstain.report.check"),
     *(
@@ -56,20 +56,20 @@ for _module in (
     with contextlib.suppress(ImportError):
         importlib.import_module(_module)
 
-# Beyond what the child has at its beginning. Of data, not of addresses: the engine of charts reserves many of those and
-# never uses them.
+# The memory limit above that of a new child. It limits data and not addresses, because the chart engine reserves many
+# addresses that it never uses.
 MOST_DATA = 4 << 30
 
 
 def serve(connection: Connection, folder: str, planted: str | None) -> None:
-    """Run what comes through the connection until nothing comes; `planted` names a defect to put in first."""
+    """Run commands from a connection until it is closed; `planted` names a function that first plants a defect."""
     limit = _memory("VmData") + MOST_DATA
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ.update(COLUMNS="100", HOME=folder, TMPDIR=folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     gc.freeze()
-    # Sequences of control characters are taken out for files and pipes, and left in for a terminal, which counts here.
+    # typer removes control characters when it writes to a file, but not for a terminal, which is tested here.
     vars(sys.modules[typer.echo.__module__])["should_strip_ansi"] = lambda *_, **__: False
     if planted is not None:
         module, _, name = planted.partition(":")
@@ -83,81 +83,81 @@ def serve(connection: Connection, folder: str, planted: str | None) -> None:
 
 
 def run(case: Case, command: tuple[str, ...], folder: Path) -> Outcome:
-    """Run one command of a case in a folder of its own."""
-    place, spill = folder / "case", folder / "spill"
-    for fresh in (place, spill):
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
+    """Run one command of a case in a new folder."""
+    case_folder, spill = folder / "case", folder / "spill"
+    for new_folder in (case_folder, spill):
+        shutil.rmtree(new_folder, ignore_errors=True)
+        new_folder.mkdir(parents=True)
     tempfile.tempdir = str(spill)
     os.environ["TMPDIR"] = str(spill)
-    _lay_out(case, place)
-    os.chdir(place)
+    _write_files(case, case_folder)
+    os.chdir(case_folder)
     gc.collect()
-    before = _reset_peak()
-    began = time.process_time()
-    with _captured(folder) as printed, warnings.catch_warnings(record=True) as warned:
-        _filter_as_usual()
+    memory_before = _reset_peak()
+    start = time.process_time()
+    with _capture_output(folder) as captured, warnings.catch_warnings(record=True) as warned:
+        _set_usual_warning_filters()
         code, crash = _call(command)
         sys.stdout.flush()
         sys.stderr.flush()
-    seconds, memory = time.process_time() - began, _memory("VmHWM") - before
-    written, gone = _changes(case, place)
-    gc.collect()  # a process that ends would have let go of its folders by now
-    left = {f"spill/{path.name}": b"" for path in spill.iterdir()}
+    seconds, memory = time.process_time() - start, _memory("VmHWM") - memory_before
+    written, gone = _find_changes(case, case_folder)
+    gc.collect()  # deletes temporary folders, as the end of a process would
+    temporary = {f"spill/{path.name}": b"" for path in spill.iterdir()}
     return Outcome(
         code=code,
         crash=crash,
-        stdout=printed[0].read_bytes().decode("utf-8", "surrogateescape"),
-        stderr=printed[1].read_bytes().decode("utf-8", "surrogateescape"),
-        written=written | left,
+        stdout=captured[0].read_bytes().decode("utf-8", "surrogateescape"),
+        stderr=captured[1].read_bytes().decode("utf-8", "surrogateescape"),
+        written=written | temporary,
         gone=gone,
-        warned=tuple(f"{each.category.__name__}: {each.message}" for each in warned),
+        warned=tuple(f"{warning.category.__name__}: {warning.message}" for warning in warned),
         seconds=seconds,
         memory=memory,
     )
 
 
-def _lay_out(case: Case, place: Path) -> None:
+def _write_files(case: Case, folder: Path) -> None:
     for name, content in case.files.items():
-        path = place / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     for name, target in case.links.items():
-        (place / name).symlink_to(target)
+        (folder / name).symlink_to(target)
 
 
-def _filter_as_usual() -> None:
-    """Show the warnings that Python shows by itself, each of them every time."""
+def _set_usual_warning_filters() -> None:
+    """Record the warnings that Python shows by default, every time they occur."""
     warnings.simplefilter("always")
     for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
         warnings.simplefilter("ignore", category)
 
 
 @contextlib.contextmanager
-def _captured(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """Send what goes to stdout and stderr into files, whoever writes it."""
-    places = (folder / "stdout", folder / "stderr")
+def _capture_output(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Redirect the file descriptors of stdout and stderr to files, and yield their paths."""
+    paths = (folder / "stdout", folder / "stderr")
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = [os.dup(1), os.dup(2)]
-    for number, place in enumerate(places, start=1):
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    originals = [os.dup(1), os.dup(2)]
+    for number, path in enumerate(paths, start=1):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, number)
         os.close(handle)
     try:
-        yield places
+        yield paths
     finally:
-        for number, handle in enumerate(kept, start=1):
+        for number, handle in enumerate(originals, start=1):
             os.dup2(handle, number)
             os.close(handle)
 
 
 def _call(command: tuple[str, ...]) -> tuple[int | None, str]:
-    """Return the exit code of a command, or the exception that came out of it and where it came from."""
+    """Return the exit code of a command, or the exception that it raised and the function that raised it."""
     sys.argv = ["abstain", *command]
     try:
         if command[0].startswith("frame:"):
-            return _ask_in_python(command), ""
+            return _evaluate_frame(command), ""
         if command[0].startswith("items:"):
             return _read_items(command), ""
         abstain.cli.main()
@@ -165,44 +165,47 @@ def _call(command: tuple[str, ...]) -> tuple[int | None, str]:
         return (end.code if isinstance(end.code, int) else 0 if end.code is None else 1), ""
     except BaseException as problem:
         traceback.print_exc()
-        return None, f"{type(problem).__name__} in {_own_place(problem)}"
+        return None, f"{type(problem).__name__} in {_innermost_function(problem)}"
     return 0, ""
 
 
-def _own_place(problem: BaseException) -> str:
-    """The deepest function of the product that the exception went through."""
+def _innermost_function(problem: BaseException) -> str:
+    """Return the innermost function of abstain in a traceback, or the innermost function if there is none."""
     frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
     own = [frame for frame in frames if str(frame.f_globals.get("__name__", "")).startswith("abstain")]
     frame = (own or frames)[-1]
     return f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
 
 
-def _ask_in_python(command: tuple[str, ...]) -> int:
-    """Judge a data frame: ``frame:pandas TABLE.parquet role=column ...``, and print the artifact."""
+def _evaluate_frame(command: tuple[str, ...]) -> int:
+    """Evaluate a data frame (``frame:pandas TABLE.parquet role=column ...``) and print the results JSON."""
     import pyarrow.parquet  # noqa: PLC0415
 
     from abstain.report.results_json import encode, results_json  # noqa: PLC0415
 
     kind, path, *options = command
-    said: dict[str, Any] = dict(option.split("=", 1) for option in options)
-    judging = {name: said.pop(name) for name in ("loss", "confidence") if name in said}
-    if "scale" in said:
-        said["scale"] = [float(part) for part in said["scale"].split(",")]
+    read_options: dict[str, Any] = dict(option.split("=", 1) for option in options)
+    evaluate_options = {
+        name: read_options.pop(name) for name in ("loss", "confidence") if name in read_options
+    }
+    if "scale" in read_options:
+        read_options["scale"] = [float(part) for part in read_options["scale"].split(",")]
     table = pyarrow.parquet.read_table(path)
     try:
-        items = abstain.read(_frame(kind, table), **said)
-        result = abstain.evaluate(items, **judging, resamples=5)
+        items = abstain.read(_frame(kind, table), **read_options)
+        result = abstain.evaluate(items, **evaluate_options, resamples=5)
     except AbstainError as problem:
         print(f"abstain: {problem}", file=sys.stderr)
         return problem.exit_code
-    # Which files it came from is what a frame cannot know.
-    result = abstain.evaluate(items.with_provenance(path="frame", sha256=""), **judging, resamples=5)
+    # A data frame has no path and no hash, but the results JSON needs them.
+    items = items.with_provenance(path="frame", sha256="")
+    result = abstain.evaluate(items, **evaluate_options, resamples=5)
     sys.stdout.write(encode(results_json(result, datetime.now(UTC))).decode())
     return 0
 
 
 def _read_items(command: tuple[str, ...]) -> int:
-    """Read a file, or a data frame of it, and print the items: ``items:polars TABLE.parquet --cluster c ...``."""
+    """Read a file or its data frame (``items:polars TABLE.parquet --cluster c ...``) and print the items."""
     import pyarrow.parquet  # noqa: PLC0415
 
     kind, path, *flags = command
@@ -219,25 +222,25 @@ def _read_items(command: tuple[str, ...]) -> int:
     except AbstainError as problem:
         print(f"abstain: {problem}", file=sys.stderr)
         return problem.exit_code
-    sys.stdout.write(json.dumps(_columns_of(items), default=str))
+    sys.stdout.write(json.dumps(_columns(items), default=str))
     return 0
 
 
-def _columns_of(items: Items) -> dict[str, Any]:
-    """The columns of items, the most important ones first."""
+def _columns(items: Items) -> dict[str, Any]:
+    """Return the columns of items, the most important columns first."""
     roles = ("truth", "prediction", "outcome", "cluster", "item", "weight")
     columns = {name: getattr(items, name) for name in roles if getattr(items, name) is not None}
     return {
-        **{name: _values_of(column) for name, column in columns.items()},
+        **{name: _values(column) for name, column in columns.items()},
         "facts": [items.scale, items.cluster_noun, items.positive, items.unnamed],
         "names of signals": list(items.signals),
-        "signals": [_values_of(signal.values) for signal in items.signals.values()],
-        "metadata": [_values_of(column) for column in items.metadata.values()],
+        "signals": [_values(signal.values) for signal in items.signals.values()],
+        "metadata": [_values(column) for column in items.metadata.values()],
     }
 
 
-def _values_of(column: Any) -> list[Any]:
-    """The values of a column, with "nan" in place of NaN, which is not equal to itself."""
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column, with "nan" instead of NaN, which does not equal itself."""
     return ["nan" if value != value else value for value in column.tolist()]  # noqa: PLR0124
 
 
@@ -245,35 +248,35 @@ def _frame(kind: str, table: Any) -> Any:
     if kind.endswith(":arrow"):
         return table
     if kind.endswith(":pandas"):
-        # Where a value is missing, pandas makes whole numbers floats, which cannot hold all of them.
-        return table.to_pandas(integer_object_nulls=_beyond_floats(table))
+        # In a column with missing values, pandas turns integers into floats, which changes large integers.
+        return table.to_pandas(integer_object_nulls=_has_large_integers(table))
     import polars as pl  # noqa: PLC0415
 
     return pl.from_arrow(table)
 
 
-def _beyond_floats(table: Any) -> bool:
-    """True where whole numbers stand in a table that a float would change."""
+def _has_large_integers(table: Any) -> bool:
+    """Return whether a table contains integers that a float cannot represent."""
     import pyarrow.types  # noqa: PLC0415
 
-    whole = [column for column in table.columns if pyarrow.types.is_integer(column.type)]
-    return any(abs(value) > 2**53 for column in whole for value in column.drop_null().to_pylist())
+    integers = [column for column in table.columns if pyarrow.types.is_integer(column.type)]
+    return any(abs(value) > 2**53 for column in integers for value in column.drop_null().to_pylist())
 
 
-def _changes(case: Case, place: Path) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """The files that are new or changed, and those that are gone or another kind of file."""
+def _find_changes(case: Case, folder: Path) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """Return new and changed files, and the names of files and links that are gone or of another type."""
     written, gone = {}, []
-    for path in sorted(place.rglob("*")):
-        name = str(path.relative_to(place))
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
         if path.is_file() and name not in case.links and path.read_bytes() != case.files.get(name):
             written[name] = path.read_bytes()
-    gone += [name for name in case.files if not (place / name).is_file()]
-    gone += [name for name in case.links if not (place / name).is_symlink()]
+    gone += [name for name in case.files if not (folder / name).is_file()]
+    gone += [name for name in case.links if not (folder / name).is_symlink()]
     return written, tuple(gone)
 
 
 def _reset_peak() -> int:
-    """Begin to measure the peak anew, and return what is in use."""
+    """Reset the peak memory, and return the memory in use."""
     Path("/proc/self/clear_refs").write_text("5")
     return _memory("VmRSS")
 

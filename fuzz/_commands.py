@@ -1,4 +1,4 @@
-"""Commands: every verb, with a source that it reads and a place that it writes to."""
+"""Cases for every command, with sources to read and outputs to write."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Source",
-    "ask",
-    "ask_about_coverage",
-    "ask_without_a_source",
-    "with_a_wrong_option",
+    "commands_without_source",
+    "coverage_commands",
+    "item_commands",
     "with_output",
+    "with_wrong_option",
 ]
 
 FEW = ("--bootstrap-resamples", "5")
@@ -54,7 +54,16 @@ _CONDITIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that can be judged: what it is called, what it holds, and what has to be said about it."""
+    """A file that can be evaluated.
+
+    Attributes:
+        name: the path of the file.
+        content: its bytes.
+        flags: the options that reading it requires.
+        further: other files of the case by path.
+        signals: the names of its signals.
+        groups: the columns that can be passed to ``--by``.
+    """
 
     name: str
     content: bytes
@@ -64,17 +73,17 @@ class Source:
     groups: tuple[str, ...] = ()
 
     def case(self, *command: str) -> Case:
-        """The case of one command on this source."""
+        """Return the case of one command on this source."""
         return Case(commands=(command,), files={self.name: self.content, **self.further}, secrets=(SECRET,))
 
 
-def ask(source: Source, other: Source | None = None) -> st.SearchStrategy[Case]:
-    """One of the verbs that judge items, on one source, or on two where the verb takes two."""
-    return st.sampled_from(_OFTEN).flatmap(lambda verb: _VERBS[verb](source, other or source))
+def item_commands(source: Source, other: Source | None = None) -> st.SearchStrategy[Case]:
+    """Draw a command that evaluates items, on one source, or on two if the command takes two."""
+    return st.sampled_from(_COMMAND_NAMES).flatmap(lambda name: _COMMANDS[name](source, other or source))
 
 
-# Tables that an engine may count in place of loading them.
-_COUNTED = (".csv", ".parquet", ".jsonl")
+# Tables that an engine can aggregate without loading them.
+_AGGREGATED = (".csv", ".parquet", ".jsonl")
 
 
 @st.composite
@@ -86,7 +95,7 @@ def _evaluate(draw: st.DrawFn, source: Source, other: Source) -> Case:
             command += ["--by", draw(st.sampled_from(source.groups))]
     if draw(st.booleans()) and source.signals:
         command += ["--confidence", draw(st.sampled_from((*source.signals, "all", "default")))]
-    if source.name.endswith(_COUNTED) and draw(_SELDOM):
+    if source.name.endswith(_AGGREGATED) and draw(_SELDOM):
         command += ["--engine", "duckdb"]
     return source.case(*command, *draw(_FORMS))
 
@@ -100,7 +109,7 @@ def _check(draw: st.DrawFn, source: Source, other: Source) -> Case:
 
 
 def _pair(source: Source, other: Source) -> tuple[Source, str]:
-    """Two sources in one, and the name of the second."""
+    """Return the first source with the second as a further file, and the name of the second."""
     name = f"other-{other.name.replace('/', '-')}"
     return replace(source, further={**source.further, name: other.content}), name
 
@@ -110,7 +119,7 @@ def _compare(draw: st.DrawFn, source: Source, other: Source) -> Case:
     both, second = _pair(source, other)
     flags = [*source.flags, "--metric", draw(_METRICS), *draw(_TABLES)]
     flags += draw(st.sampled_from(([], ["--match", "rows"], ["--truth-may-differ"], ["--intersection-only"])))
-    if all(name.endswith(_COUNTED) for name in (source.name, other.name)) and draw(_SELDOM):
+    if all(name.endswith(_AGGREGATED) for name in (source.name, other.name)) and draw(_SELDOM):
         flags += ["--engine", "duckdb"]
     return both.case("compare", source.name, second, *flags, *FEW)
 
@@ -119,13 +128,13 @@ def _compare(draw: st.DrawFn, source: Source, other: Source) -> Case:
 def _gate(draw: st.DrawFn, source: Source, other: Source) -> Case:
     both, second = _pair(source, other)
     condition = draw(st.sampled_from(_CONDITIONS))
-    # More coverage is neither better nor worse by itself.
+    # cmax has no direction, so a condition cannot call it worse.
     metrics = _METRICS.filter(lambda name: name != "cmax") if "worse" in condition else _METRICS
     condition = condition.format(draw(metrics))
     command = ["gate", source.name, *source.flags, "--fail-if", condition, *draw(_TABLES), *FEW]
     if "by" in condition or draw(st.booleans()):
         command += ["--baseline", second, *draw(st.sampled_from(((), ("--match", "rows"))))]
-    if all(name.endswith(_COUNTED) for name in (source.name, other.name)) and draw(_SELDOM):
+    if all(name.endswith(_AGGREGATED) for name in (source.name, other.name)) and draw(_SELDOM):
         command += ["--engine", "duckdb"]
     if draw(st.booleans()):
         command += ["--junit", "gate.xml", "--markdown", "gate.md"]
@@ -140,7 +149,7 @@ def _power(draw: st.DrawFn, source: Source, other: Source) -> Case:
     return both.case("power", *pilot, *source.flags, "--metric", draw(_METRICS), "--difference", size)
 
 
-# A policy of which the threshold is known, so that `apply` has one for every table.
+# A policy with a fixed threshold, so that `apply` works for every table.
 _POLICY = {
     "schema_version": "1",
     "risk_type": "selective",
@@ -183,10 +192,10 @@ def _threshold(draw: st.DrawFn, source: Source, other: Source) -> Case:
 def _apply(draw: st.DrawFn, source: Source, other: Source) -> Case:
     name = draw(st.sampled_from((*source.signals, "confidence")))
     record = {**_POLICY, "confidence": {"name": name, "quantiles": [0.0, 0.5, 1.0], "clusters": 10}}
-    chosen = replace(source, further={**source.further, "policy.json": json.dumps(record).encode()})
+    with_policy = replace(source, further={**source.further, "policy.json": json.dumps(record).encode()})
     if draw(st.booleans()):
-        return chosen.case("threshold", "policy.json", "--check", source.name, *source.flags)
-    return chosen.case("apply", "policy.json", source.name)
+        return with_policy.case("threshold", "policy.json", "--check", source.name, *source.flags)
+    return with_policy.case("apply", "policy.json", source.name)
 
 
 @st.composite
@@ -224,7 +233,7 @@ def _calibrate(draw: st.DrawFn, source: Source, other: Source) -> Case:
 
 @st.composite
 def _run(draw: st.DrawFn, source: Source, other: Source) -> Case:
-    """Everything that a run checks before its first call; nobody is asked."""
+    """Draw a dry run, which checks its input and calls no model."""
     columns = ("truth", "label", "id", "cluster", "no such column")
     question = draw(
         st.sampled_from(
@@ -245,11 +254,11 @@ def _run(draw: st.DrawFn, source: Source, other: Source) -> Case:
         )
     )
     signals = draw(st.sampled_from(("", "verbalized,tokens", "evidence", "consistency:3", "x")))
-    asked = ("--model", "mockllm/model", "--signals", signals, "--dry-run", *question, *further)
-    return source.case("run", source.name, *asked)
+    options = ("--model", "mockllm/model", "--signals", signals, "--dry-run", *question, *further)
+    return source.case("run", source.name, *options)
 
 
-_VERBS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
+_COMMANDS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
     "evaluate": _evaluate,
     "check": _check,
     "compare": _compare,
@@ -262,8 +271,8 @@ _VERBS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
     "report": _report,
     "run": _run,
 }
-# What is dear is asked less often.
-_OFTEN = (
+# Slow commands are drawn less often.
+_COMMAND_NAMES = (
     *("evaluate",) * 8,
     *("check",) * 4,
     *("compare",) * 3,
@@ -279,15 +288,15 @@ _OFTEN = (
 
 
 @st.composite
-def ask_about_coverage(draw: st.DrawFn, source: Source, verb: str) -> Case:
-    """`intervals` or `sets`, on a table with the columns y, low, high, set, weight, patient, site and x."""
-    told = ("--low", "low", "--high", "high") if verb == "intervals" else ("--set", "set")
+def coverage_commands(draw: st.DrawFn, source: Source, name: str) -> Case:
+    """Draw `intervals` or `sets` on a table with the columns y, low, high, set, weight, patient, site and x."""
+    predictions = ("--low", "low", "--high", "high") if name == "intervals" else ("--set", "set")
     command = [
-        verb,
+        name,
         source.name,
         "--truth",
         "y",
-        *told,
+        *predictions,
         "--nominal",
         draw(st.sampled_from(("0.9", "0.5"))),
         *FEW,
@@ -306,10 +315,10 @@ def ask_about_coverage(draw: st.DrawFn, source: Source, verb: str) -> Case:
 
 
 @st.composite
-def ask_without_a_source(draw: st.DrawFn) -> Case:
-    """`metrics` and `schema`, which read nothing; the verbs without what they need; what is no verb."""
+def commands_without_source(draw: st.DrawFn) -> Case:
+    """Draw `demo`, `metrics` or `schema`, which read no file, a command without its input, or an unknown command."""
     words = st.one_of(_METRICS, _BUNDLES, arguments())
-    verbs = (
+    command_names = (
         "evaluate",
         "compare",
         "gate",
@@ -322,16 +331,16 @@ def ask_without_a_source(draw: st.DrawFn) -> Case:
         "sets",
         "calibrate",
         "demo",
-        "no-verb",
+        "no-such-command",
     )
     command = draw(
         st.one_of(
             st.just(("demo", *FEW)),
-            st.lists(words, max_size=2).map(lambda asked: ("metrics", *asked)),
+            st.lists(words, max_size=2).map(lambda drawn: ("metrics", *drawn)),
             st.sampled_from(("metrics", "calibration", "conformal", "policy", "", "x")).map(
                 lambda kind: ("schema", kind)
             ),
-            st.tuples(st.sampled_from(verbs), arguments()).map(
+            st.tuples(st.sampled_from(command_names), arguments()).map(
                 lambda pair: (*pair, "--bootstrap-resamples", "nan")
             ),
         )
@@ -339,7 +348,7 @@ def ask_without_a_source(draw: st.DrawFn) -> Case:
     return Case(commands=(command,), secrets=(SECRET,))
 
 
-# ----------------------------------------------------------------------------------------------- around a command
+# ------------------------------------------------------------------------------------------- changes to a command
 
 _OPTIONS = (
     *("--scale", "--truth", "--prediction", "--correct", "--abstained", "--failed", "--low"),
@@ -383,39 +392,39 @@ _FITTING = st.sampled_from(
 
 
 @st.composite
-def with_a_wrong_option(draw: st.DrawFn, case: Case) -> Case:
-    """The case with one more option, whose value need not fit."""
+def with_wrong_option(draw: st.DrawFn, case: Case) -> Case:
+    """Add an option to a case, whose value may be invalid."""
     added = (draw(st.sampled_from(_OPTIONS)), draw(st.one_of(_FITTING, arguments())))
     return replace(case, commands=tuple((*command, *added) for command in case.commands))
 
 
 @st.composite
 def with_output(draw: st.DrawFn, case: Case, *, sound: bool = True) -> Case:
-    """The case with a place for its output: a new file, an old one, or one that should be left alone."""
+    """Add an output to a case: a new file, an existing file, or, if not `sound`, a path that must not be written."""
     (command,) = case.commands
-    silent = ("check", "metrics", "schema", "demo", "power")
-    if command[0] in silent or {"-o", "--json", "-q", "--check"} & set(command):
+    without_output = ("check", "metrics", "schema", "demo", "power")
+    if command[0] in without_output or {"-o", "--json", "-q", "--check"} & set(command):
         return case
     ending = {"report": "html", "compare": "csv", "gate": "txt"}.get(command[0], "json")
-    if command[0] == "apply":  # a table is written as it was read
+    if command[0] == "apply":  # the output has the format of the input
         ending = command[2].rpartition(".")[2]
-    place = draw(
+    output = draw(
         st.sampled_from(
             ("new", "old") if sound else ("new", "old", "input", "link", "nowhere", "folder", "odd")
         )
     )
     name, files, links = f"output.{ending}", dict(case.files), dict(case.links)
     source = next(iter(files), "")
-    if place == "old":
+    if output == "old":
         files[name] = b"the old content"
-    elif place == "input" and source:
+    elif output == "input" and source:
         name = source
-    elif place == "link" and source:
+    elif output == "link" and source:
         links[name] = source
-    elif place == "nowhere":
+    elif output == "nowhere":
         name = f"nowhere/{name}"
-    elif place == "folder":
+    elif output == "folder":
         files["folder/file"], name = b"", "folder"
-    elif place == "odd":
+    elif output == "odd":
         name = draw(st.sampled_from(("x" * 300, "a\x1b[31mb.json", "\udcff.json", "-", "é.json", " ")))
     return replace(case, commands=((*command, "-o", name),), files=files, links=links)

@@ -1,7 +1,7 @@
-"""Documents: run files, evaluation files, logs and artifacts, sound, and then with something done to them.
+"""Documents: run files, evaluation files, logs and calibration files, valid or mutated.
 
-A sound document is made here rather than by the system that usually writes it, because a fuzzer needs thousands. What
-is done to it is done anywhere in it: a field gets a value of another type, is lost, or stands twice.
+Valid documents are generated here and not by the systems that usually write them, because a fuzzer needs thousands. A
+mutation changes any part of a document: a field gets a value of another type, is removed, renamed or duplicated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fuzz._values import SECRET, bytes_at_random, names, texts, values
 
 __all__ = [
     "archive",
-    "artifacts",
+    "calibration_files",
     "damaged",
     "evaluation_files",
     "inspect_logs",
@@ -35,13 +35,13 @@ _CHANCES = st.sampled_from((0.1, 0.3, 0.5, 0.8, 1.0))
 
 
 def run_files(*, modes: tuple[str, ...] = ("few_shot",)) -> st.SearchStrategy[Document]:
-    """A run file with one experiment per mode."""
+    """Draw a run file with one experiment per mode."""
     return st.lists(_participants(), min_size=len(modes), max_size=len(modes)).map(
-        lambda found: {
+        lambda by_mode: {
             "run_metadata": {"run_id": "r1", "git_commit": "0" * 7},
             "experiments": [
                 {"provenance": {"mode": mode}, "results": {"mode": mode, "results": participants}}
-                for mode, participants in zip(modes, found, strict=True)
+                for mode, participants in zip(modes, by_mode, strict=True)
             ],
         }
     )
@@ -83,7 +83,7 @@ def _participant(draw: st.DrawFn, number: int, items: tuple[str, ...], *, older:
 
 @st.composite
 def evaluation_files(draw: st.DrawFn) -> Document:
-    """The results of an evaluation, in the full form."""
+    """Draw an evaluation file with all of its fields."""
     labels = draw(st.sampled_from((("a", "b"), (0, 1), ("1", "0"))))
     rows = [
         {
@@ -112,7 +112,7 @@ def evaluation_files(draw: st.DrawFn) -> Document:
 
 @st.composite
 def inspect_logs(draw: st.DrawFn) -> Document:
-    """A log of Inspect AI, with all samples in one document."""
+    """Draw an Inspect log with all samples in one document."""
     samples = [
         {
             "id": number,
@@ -151,7 +151,7 @@ def inspect_logs(draw: st.DrawFn) -> Document:
 
 @st.composite
 def lm_eval_samples(draw: st.DrawFn) -> list[Document]:
-    """Samples of lm-evaluation-harness: multiple choice, or generation."""
+    """Draw lm-evaluation-harness samples of multiple choice or generation."""
     generated = draw(st.booleans())
     return [
         _generated(draw, number) if generated else _chosen(draw, number)
@@ -186,8 +186,8 @@ def _generated(draw: st.DrawFn, number: int) -> Document:
     }
 
 
-def artifacts() -> st.SearchStrategy[Document]:
-    """What `abstain calibrate` writes."""
+def calibration_files() -> st.SearchStrategy[Document]:
+    """Draw a file like those of `abstain calibrate`."""
     common = {
         "schema_version": "1",
         "version": "1.0",
@@ -234,52 +234,52 @@ def artifacts() -> st.SearchStrategy[Document]:
 
 
 def instruments() -> st.SearchStrategy[Document]:
-    """The declaration of an instrument."""
+    """Draw the declaration of an instrument."""
     return st.just(
         {"name": "two", "items": ["Sleep", "Tired"], "item_scale": [0, 3], "tiers": [["low", 0], ["high", 3]]}
     )
 
 
-# ------------------------------------------------------------------------------------------- what is done to documents
+# ----------------------------------------------------------------------------------------------------------- mutations
 
 
 @st.composite
 def mutated(draw: st.DrawFn, document: Any) -> Any:
-    """The document with one or two of its parts replaced, lost, renamed or doubled."""
+    """Replace, remove, rename or duplicate one or two parts of a document."""
     changed = copy.deepcopy(document)
     for _ in range(draw(st.integers(1, 2))):
-        places = list(_places(changed))
-        if places:
-            parent, key = places[draw(st.integers(0, len(places) - 1))]
-            _change(draw, parent, key)
+        parts = list(_parts(changed))
+        if parts:
+            parent, key = parts[draw(st.integers(0, len(parts) - 1))]
+            _mutate(draw, parent, key)
     return changed
 
 
-def _places(node: Any) -> list[tuple[Any, Any]]:
-    """Every part of a document: what holds it, and under which key."""
+def _parts(node: Any) -> list[tuple[Any, Any]]:
+    """Return every part of a document as its parent and its key."""
     keys = list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else []
-    found: list[tuple[Any, Any]] = []
+    parts: list[tuple[Any, Any]] = []
     for key in keys:
-        found += [(node, key), *_places(node[key])]
-    return found
+        parts += [(node, key), *_parts(node[key])]
+    return parts
 
 
-def _change(draw: st.DrawFn, parent: Any, key: Any) -> None:
-    what = draw(
+def _mutate(draw: st.DrawFn, parent: Any, key: Any) -> None:
+    mutation = draw(
         st.sampled_from(("replace", "replace", "replace", "text", "lose", "rename", "double", "nest"))
     )
-    if what == "lose":
+    if mutation == "lose":
         del parent[key]
-    elif what == "rename" and isinstance(parent, dict):
+    elif mutation == "rename" and isinstance(parent, dict):
         parent[draw(names())] = parent.pop(key)
-    elif what == "double" and isinstance(parent, list):
+    elif mutation == "double" and isinstance(parent, list):
         parent.append(copy.deepcopy(parent[key]))
-    elif what == "nest":
+    elif mutation == "nest":
         parent[key] = _nested(draw(st.sampled_from((2, 50, 150))))
     elif key == "mode":  # a name, which a message may show
         parent[key] = draw(names())
     else:
-        parent[key] = draw(texts() if what == "text" else values())
+        parent[key] = draw(texts() if mutation == "text" else values())
 
 
 def _nested(depth: int) -> Any:
@@ -291,42 +291,44 @@ def _nested(depth: int) -> Any:
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """The bytes of a file after something happened to them."""
-    place = draw(st.integers(0, max(len(content) - 1, 0)))
-    what = draw(
+    """Damage the bytes of a file."""
+    position = draw(st.integers(0, max(len(content) - 1, 0)))
+    damage = draw(
         st.sampled_from(("cut", "flip", "insert", "lose", "append", "utf-16", "latin", "blank", "lines"))
     )
     return {
-        "cut": lambda: content[:place],
+        "cut": lambda: content[:position],
         "flip": lambda: (
-            content[:place] + bytes([content[place] ^ draw(st.integers(1, 255))]) + content[place + 1 :]
+            content[:position]
+            + bytes([content[position] ^ draw(st.integers(1, 255))])
+            + content[position + 1 :]
             if content
             else b""
         ),
-        "insert": lambda: content[:place] + draw(bytes_at_random()) + content[place:],
-        "lose": lambda: content[:place] + content[place + draw(st.integers(1, 16)) :],
+        "insert": lambda: content[:position] + draw(bytes_at_random()) + content[position:],
+        "lose": lambda: content[:position] + content[position + draw(st.integers(1, 16)) :],
         "append": lambda: content + draw(bytes_at_random()),
         "utf-16": lambda: content.decode("utf-8", "replace").encode("utf-16"),
-        "latin": lambda: content[:place] + b"\xe9\xff" + content[place:],
+        "latin": lambda: content[:position] + b"\xe9\xff" + content[position:],
         "blank": lambda: draw(
             st.sampled_from((b"", b" ", b"\n\n", b"\xef\xbb\xbf", b"{}", b"[]", b"null", b"7"))
         ),
         "lines": lambda: content.replace(b"\n", b"\r"),
-    }[what]()
+    }[damage]()
 
 
 def archive(log: Any, *, method: int = 93, claimed: int | None = None) -> bytes:
-    """A log as ``.eval``: a zip archive with one member per sample; `claimed` is a size that is not true."""
+    """Return a log as ``.eval``, a zip archive with one member per sample; `claimed` is a false size of members."""
     samples = log.get("samples") if isinstance(log, dict) else None
     header = {key: value for key, value in log.items() if key != "samples"} if isinstance(log, dict) else log
     members = {"header.json": header}
-    for place, sample in enumerate(samples if isinstance(samples, list) else []):
-        members[f"samples/{place}_epoch_1.json"] = sample
+    for number, sample in enumerate(samples if isinstance(samples, list) else []):
+        members[f"samples/{number}_epoch_1.json"] = sample
     return _zipped({name: json.dumps(member).encode() for name, member in members.items()}, method, claimed)
 
 
 def _zipped(members: dict[str, bytes], method: int, claimed: int | None) -> bytes:
-    """A zip archive by hand: Python's own module cannot write zstd, nor sizes that are not true."""
+    """Return a zip archive; Python's module `zipfile` can write neither zstd nor false sizes."""
     stored, directory = io.BytesIO(), b""
     for name, content in members.items():
         packed = {0: lambda part: part, 8: _deflated, 93: zstandard.compress}[method](content)

@@ -1,8 +1,8 @@
-"""A hunt: run the cases of a round, and make each failure as small as it gets.
+"""A hunt runs the cases of a round and shrinks each case that shows a defect.
 
-Hypothesis draws the cases and shrinks them. It may shrink one defect into another; so the first defect of a batch is
-its prey, everything else is passed over, and the smallest case that still shows the prey is kept. What was found is
-passed over from then on.
+Hypothesis draws the cases and shrinks them. While it shrinks a case, it may run into another defect. A batch therefore
+targets the first defect that it finds, ignores all others, and keeps the smallest case that still shows the target.
+Later batches ignore known defects.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 
 from fuzz._case import Case
-from fuzz._oracles import judge
-from fuzz._smaller import made_small
+from fuzz._oracles import find_violations
+from fuzz._smaller import shrink_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,40 +37,40 @@ SHRINK_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A defect: what is wrong, and the smallest case that shows it."""
+    """A defect: its description, and the smallest case that shows it."""
 
     what: str
     case: Case
 
     def keep(self, folder: Path = CORPUS) -> Path:
-        """Put the case into the corpus."""
+        """Save the case in the corpus."""
         folder.mkdir(exist_ok=True)
         case = replace(self.case, why=self.what)
         words = "-".join(re.findall(r"[a-z]+", self.what.casefold())[:7])
-        place = folder / f"{words}-{case.key}.json"
-        place.write_text(case.to_json())
-        return place
+        path = folder / f"{words}-{case.key}.json"
+        path.write_text(case.to_json())
+        return path
 
 
-class _PreyError(Exception):
-    """The case shows the defect that is being hunted."""
+class _TargetError(Exception):
+    """The case shows the targeted defect."""
 
 
 class _Over(BaseException):
-    """The hunt is over: no time is left, or what was found is small enough."""
+    """There is no time left for the hunt or for shrinking."""
 
 
 @dataclass
 class Hunt:
-    """Runs cases with one worker, and remembers what it found.
+    """Runs cases with one worker, and collects the defects.
 
     Attributes:
-        worker: who runs them.
-        deadline: when to stop, on the clock of `time.monotonic`.
-        shrink_seconds: how long a case may be made smaller.
-        cases: how many commands were run.
-        findings: what was found, each defect once.
-        passed_over: what is known already, such as what a case of the corpus shows.
+        worker: the worker that runs the cases.
+        deadline: the time to stop, as in `time.monotonic`.
+        shrink_seconds: the time limit for shrinking a case.
+        cases: the number of commands so far.
+        findings: the new defects.
+        passed_over: known defects, such as those of the corpus, which are ignored.
     """
 
     worker: Worker
@@ -81,10 +81,10 @@ class Hunt:
     passed_over: set[str] = field(default_factory=set)
 
     def batch(self, strategy: SearchStrategy[Case], seed: int, examples: int) -> Finding | None:
-        """Run some cases; return the first new defect, made small, or None."""
-        prey = _Prey(self)
-        looked_at = hypothesis.given(strategy)(prey.look)
-        settled = hypothesis.settings(
+        """Run some cases; return the first new defect with a small case, or None."""
+        target = _Target(self)
+        test = hypothesis.given(strategy)(target.check)
+        settings = hypothesis.settings(
             max_examples=examples,
             database=None,
             deadline=None,
@@ -93,55 +93,55 @@ class Hunt:
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         )
-        with contextlib.suppress(_PreyError, _Over, Flaky):
-            hypothesis.seed(seed)(settled(looked_at))()
-        if prey.smallest is None:
+        with contextlib.suppress(_TargetError, _Over, Flaky):
+            hypothesis.seed(seed)(settings(test))()
+        if target.smallest is None:
             return None
-        finding = Finding(prey.what, self._made_small(prey.what, prey.smallest))
-        self.findings[prey.what] = finding
+        finding = Finding(target.what, self._shrink(target.what, target.smallest))
+        self.findings[target.what] = finding
         return finding
 
-    def _made_small(self, what: str, case: Case) -> Case:
-        until = min(time.monotonic() + self.shrink_seconds, self.deadline)
+    def _shrink(self, what: str, case: Case) -> Case:
+        end = min(time.monotonic() + self.shrink_seconds, self.deadline)
 
-        def shows(less: Case) -> bool:
-            return time.monotonic() < until and what in self.violations(less)
+        def shows_defect(smaller: Case) -> bool:
+            return time.monotonic() < end and what in self.violations(smaller)
 
-        return made_small(case, shows)
+        return shrink_case(case, shows_defect)
 
     def violations(self, case: Case) -> list[str]:
-        """What is wrong with what comes of a case and is not yet known."""
+        """Run a case and return the violations that are not yet known."""
         self.cases += len(case.commands)
-        found = [str(violation) for violation in judge(case, self.worker.run(case))]
-        return [what for what in found if what not in self.findings and what not in self.passed_over]
+        violations = [str(violation) for violation in find_violations(case, self.worker.run(case))]
+        return [what for what in violations if what not in self.findings and what not in self.passed_over]
 
 
 @dataclass
-class _Prey:
-    """The defect that a batch is after."""
+class _Target:
+    """The defect that a batch targets."""
 
     hunt: Hunt
     what: str = ""
     smallest: Case | None = None
-    until: float = float("inf")
+    end: float = float("inf")
 
-    def look(self, case: Case) -> None:
+    def check(self, case: Case) -> None:
         now = time.monotonic()
-        if now > min(self.until, self.hunt.deadline):
+        if now > min(self.end, self.hunt.deadline):
             raise _Over
-        found = self.hunt.violations(case)
-        if found and not self.what:
-            self.what, self.until = found[0], now + self.hunt.shrink_seconds
-        if self.what in found:
+        violations = self.hunt.violations(case)
+        if violations and not self.what:
+            self.what, self.end = violations[0], now + self.hunt.shrink_seconds
+        if self.what in violations:
             if self.smallest is None or case.size < self.smallest.size:
                 self.smallest = case
-            raise _PreyError
+            raise _TargetError
 
 
 def replay(
     worker: Worker, first: int = 0, step: int = 1, folder: Path = CORPUS
 ) -> Iterator[tuple[Path, list[str]]]:
-    """Run the cases of the corpus, or every so many; yield what is wrong with each."""
+    """Run the cases of the corpus, or every `step`-th of them, and yield the violations of each."""
     for path in sorted(folder.glob("*.json"))[first::step]:
         case = Case.read(path)
-        yield path, [str(violation) for violation in judge(case, worker.run(case))]
+        yield path, [str(violation) for violation in find_violations(case, worker.run(case))]

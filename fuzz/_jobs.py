@@ -1,4 +1,4 @@
-"""Jobs: the corpus and the batches of all rounds, shared out among processes."""
+"""Jobs: the corpus and the batches of all rounds, divided among processes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
-__all__ = ["Job", "Report", "WeightBatch", "together"]
+__all__ = ["CaseBatch", "Job", "Report", "run_jobs"]
 
-# How many cases are drawn at once: a batch ends with the first new defect.
+# The number of cases per batch. A batch ends with the first new defect.
 SHORT_BATCH, LONG_BATCH = 10, 40
 
 
-class WeightBatch(NamedTuple):
-    """Some cases of a round, told by a seed."""
+class CaseBatch(NamedTuple):
+    """Some cases of a round, determined by a seed."""
 
     name: str
     seed: int
@@ -29,7 +29,7 @@ class WeightBatch(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What one process does, beside others that do the rest."""
+    """The work of one process."""
 
     number: int
     jobs: int
@@ -39,15 +39,15 @@ class Job(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a job did and found."""
+    """The number of commands of a job, the failing cases of the corpus, and the new defects."""
 
     commands: int
     failing: dict[str, str]
     findings: list[Finding]
 
 
-def together(jobs: list[Job]) -> Iterator[Report]:
-    """Run every job in a process of its own: hypothesis keeps one thread per process busy."""
+def run_jobs(jobs: list[Job]) -> Iterator[Report]:
+    """Run every job in a separate process, because Hypothesis uses one thread per process."""
     running = []
     for job in jobs:
         receiver, sender = CONTEXT.Pipe(duplex=False)
@@ -64,10 +64,10 @@ def _work(job: Job, sender: Connection) -> None:
     with Worker() as worker:
         failing: dict[str, str] = {}
         hunt = Hunt(worker)
-        for path, wrong in replay(worker, job.number, job.jobs):
+        for path, violations in replay(worker, job.number, job.jobs):
             hunt.cases += 1
-            if wrong:
-                failing[path.name] = wrong[0]
+            if violations:
+                failing[path.name] = violations[0]
         hunt.passed_over |= set(failing.values())
         if job.seconds:
             hunt.deadline = time.monotonic() + job.seconds
@@ -78,14 +78,14 @@ def _work(job: Job, sender: Connection) -> None:
         sender.send(Report(hunt.cases, failing, list(hunt.findings.values())))
 
 
-def _batches(job: Job) -> Iterator[WeightBatch]:
-    """The batches of a job: a few, the same every time; or others without end."""
+def _batches(job: Job) -> Iterator[CaseBatch]:
+    """Yield the batches of a job: a few fixed batches, or random batches without end if there is a time limit."""
     if not job.seconds:
         counts = {name: ROUNDS[name].every_commit or ROUNDS[name].proportion for name in job.rounds}
         names = [name for name, count in counts.items() for _ in range(count)]
-        batches = [WeightBatch(name, job.seed + number, SHORT_BATCH) for number, name in enumerate(names)]
+        batches = [CaseBatch(name, job.seed + number, SHORT_BATCH) for number, name in enumerate(names)]
         yield from batches[job.number :: job.jobs]
         return
     proportions = [name for name in job.rounds for _ in range(ROUNDS[name].proportion)]
     for number in itertools.count(job.number, job.jobs):
-        yield WeightBatch(proportions[number % len(proportions)], job.seed + number, LONG_BATCH)
+        yield CaseBatch(proportions[number % len(proportions)], job.seed + number, LONG_BATCH)

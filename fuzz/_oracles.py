@@ -1,7 +1,7 @@
-"""The oracles: what must hold of every command, whatever comes in.
+"""The oracles: requirements that every command must meet with any input.
 
-An oracle looks at what a command was given and at what it did, and says what is wrong in a `Violation`. Each names what
-is wrong in the same words for the same defect, so that a defect that was found a hundred times is reported once.
+An oracle checks the outcome of a command and reports a `Violation` if it is wrong. Its description is the same for the
+same defect, so that a defect that was found a hundred times is reported once.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
     from fuzz._case import Case, Command, Outcome
 
-__all__ = ["ORACLES", "Violation", "judge"]
+__all__ = ["ORACLES", "Violation", "find_violations"]
 
-# What else than success a verb may say with its exit code.
+# Further exit codes of commands that return a verdict.
 VERDICT_CODES = {"gate": (1, 4), "threshold": (1, 4)}
-# What a command may cost: a constant, and a small multiple of the bytes that it was given.
+# Limits of time and memory: a constant, plus a small multiple of the size of the input.
 SECONDS, SECONDS_PER_MEGABYTE = 8.0, 20.0
 MEMORY, MEMORY_PER_BYTE = 350 << 20, 100
-# What a terminal would act upon: C0 but for tab and line feed, DEL, C1, and what turns the direction of writing.
+# Characters that control a terminal: C0 except tab and line feed, DEL, C1, and marks of the writing direction.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# Our own messages, those of the parser of arguments, and what neither may look like.
+# The beginning of error messages: those of abstain, and those of the argument parser.
 _MESSAGE = re.compile(r"^(?:abstain: |Error: )", re.MULTILINE)
-# What says which part of a call is meant, whatever it is called.
-_PLACES = (
+# Words that locate an error in a call.
+_LOCATION_WORDS = (
     "argument",
     "input",
     "inputs",
@@ -43,11 +43,11 @@ _PLACES = (
     "schema",
     "format",
 )
-# What differs between two files that hold the same rows.
+# Keys whose values differ between two files with the same rows.
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 # The end of every message about a request that an engine cannot aggregate.
 _NOT_AGGREGATED = "--engine: numpy"
-# Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
+# Messages with which a command may refuse valid data. Each follows from a definition.
 REFUSALS = (
     r"there is no (?:signal|confidence|item to judge)",
     r"nothing was answered|no item was answered|answered none",
@@ -67,13 +67,14 @@ REFUSALS = (
     r"too few",
     r"only one|single|both right and wrong|all (?:right|wrong)|same class",
 )
-# What one verb may say besides: a table of answers is no table of questions, a log is no table, a policy may be for
-# another confidence, and not every number is a risk.
+# Further messages of single commands: a table of answers is not a table of questions, a log is not a table, a policy
+# may require another confidence, and not every number is a risk.
 REFUSALS_OF = {
     "run": (
         r"has no column|this takes a table|which column is the cluster",
         r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions|none of its",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
+        r"an instrument supports|not a number on the scale|not one of its|duplicate item",
     ),
     "calibrate": (r"has no column|which column is",),
     "apply": (r"this takes a table|the policy|unknown confidence|has no column",),
@@ -85,7 +86,7 @@ REFUSALS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong: the oracle, and what it saw, in words that are the same for the same defect."""
+    """A violated oracle, and a description that is the same for the same defect."""
 
     oracle: str
     what: str
@@ -94,17 +95,17 @@ class Violation:
         return f"{self.oracle}: {self.what}"
 
 
-def judge(case: Case, outcomes: Sequence[Outcome]) -> list[Violation]:
-    """Return everything that is wrong with what came of a case, worst first."""
-    found = [
-        Violation(name, f"{command[0]}: {what}" if name in _BY_VERB else what)
+def find_violations(case: Case, outcomes: Sequence[Outcome]) -> list[Violation]:
+    """Return the violations of a case, the worst first."""
+    violations = [
+        Violation(name, f"{command[0]}: {what}" if name in _BY_COMMAND else what)
         for command, outcome in zip(case.commands, outcomes, strict=True)
         for name, oracle in ORACLES.items()
         for what in oracle(case, command, outcome)
     ]
-    if case.alike and not found:
-        found += [Violation("disagrees", what) for what in _disagreements(case, outcomes)]
-    return found
+    if case.alike and not violations:
+        violations += [Violation("disagrees", what) for what in _disagreements(case, outcomes)]
+    return violations
 
 
 def _ends_well(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
@@ -139,24 +140,24 @@ def _writes_whole_files(case: Case, command: Command, outcome: Outcome) -> Itera
     if outcome.code in (2, 3, None):
         return
     for name, content in outcome.written.items():
-        check = _WHOLE.get(PurePath(name).suffix.lower())
+        check = _COMPLETE.get(PurePath(name).suffix.lower())
         if not content and not _is_temporary(name):
             yield f"an empty output ({PurePath(name).suffix})"
         elif check is not None:
             try:
-                whole = check(content)
+                complete = check(content)
             except (ValueError, ET.ParseError):
-                whole = False
-            if not whole:
-                yield f"an output that is not whole ({PurePath(name).suffix})"
+                complete = False
+            if not complete:
+                yield f"an incomplete output ({PurePath(name).suffix})"
 
 
-def _no_constants(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
 def _is_json(content: bytes) -> bool:
-    json.loads(content, parse_constant=_no_constants)
+    json.loads(content, parse_constant=_refuse_constant)
     return True
 
 
@@ -164,7 +165,7 @@ def _is_xml(content: bytes) -> bool:
     return ET.fromstring(content) is not None
 
 
-_WHOLE: dict[str, Callable[[bytes], bool]] = {
+_COMPLETE: dict[str, Callable[[bytes], bool]] = {
     ".json": _is_json,
     ".xml": _is_xml,
     ".svg": _is_xml,
@@ -179,46 +180,44 @@ def _prints_whole_json(case: Case, command: Command, outcome: Outcome) -> Iterat
         try:
             _is_json(outcome.stdout.encode("utf-8", "surrogateescape"))
         except ValueError:
-            yield "what --json printed is not JSON"
+            yield "the output of --json is not JSON"
 
 
-def _says_one_thing(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
-    """Exactly one message for a failure, in one line, and the last thing that is said; none for a success."""
+def _prints_one_message(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
+    """Check that a failure prints exactly one message, in one line and at the end, and that a success prints none."""
     messages = _MESSAGE.findall(outcome.stderr)
     if outcome.code not in (2, 3):
         if messages and outcome.code in (0, *VERDICT_CODES.get(command[0], ())):
-            yield "an error message, and yet no failure"
+            yield "an error message without a failure"
         return
     if command[0] == "check" and outcome.code == 3 and not messages:
-        return  # what check found stands in what it printed
+        return  # check prints its findings on stdout
     if len(messages) != 1:
         yield f"{len(messages)} messages"
     elif "\n" in _message(outcome):
-        yield f"a message of several lines: {_without_particulars(_message(outcome))}"
+        yield f"a message with several lines: {_without_particulars(_message(outcome))}"
 
 
-def _names_the_place(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
+def _names_the_location(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
     message = _message(outcome)
     if outcome.code not in (2, 3) or not message:
         return
     options = [part.lstrip("-") for part in command if part.startswith("-")]
     files = [part for name in case.files for part in (name, PurePath(name).stem)]
     values = [part for part in command[1:] if not re.fullmatch(r"-?[\d.]*", part)]
-    named = any(_stands_in(place, message) for place in (*files, *values, *options, *_PLACES))
-    # A number is a place where the message begins with it, as with the name of a file that is not there.
-    named |= any(
-        message.startswith(f"{part or '.'}: ") for part in command[1:]
-    )  # no name is the folder itself
-    if not named and not re.search(r"--[a-z]", message):
+    located = any(_contains_word(message, word) for word in (*files, *values, *options, *_LOCATION_WORDS))
+    # A message may begin with any argument, for example the name of a missing file. An empty name is the folder itself.
+    located |= any(message.startswith(f"{part or '.'}: ") for part in command[1:])
+    if not located and not re.search(r"--[a-z]", message):
         yield f"no place in: {_without_particulars(message)}"
 
 
-def _stands_in(place: str, message: str) -> bool:
-    """True where a message has the word, however its parts are joined; what cannot be printed may be spelled out."""
-    if not (place.isascii() and place.isprintable()):
-        return max(re.split(r"[^ -~]+", place), key=len) in message
-    said, word = message.replace("_", "-"), re.escape(place.replace("_", "-"))
-    return bool(place) and re.search(rf"(?<!\w){word}(?!\w)", said) is not None
+def _contains_word(message: str, word: str) -> bool:
+    """Return whether a message contains a word, with hyphens or underscores; its other characters may be escaped."""
+    if not (word.isascii() and word.isprintable()):
+        return max(re.split(r"[^ -~]+", word), key=len) in message
+    text, pattern = message.replace("_", "-"), re.escape(word.replace("_", "-"))
+    return bool(word) and re.search(rf"(?<!\w){pattern}(?!\w)", text) is not None
 
 
 def _keeps_secrets(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
@@ -231,26 +230,26 @@ def _keeps_secrets(case: Case, command: Command, outcome: Outcome) -> Iterator[s
 
 def _sends_no_controls(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
     for stream, text in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
-        found = _CONTROL.search(text.replace("\r\n", "\n"))
-        if found:
+        match = _CONTROL.search(text.replace("\r\n", "\n"))
+        if match:
             kind = "json" if "--json" in command else "text"
-            yield f"control character on {stream} ({kind}{_words_before(text, found.start())})"
+            yield f"control character on {stream} ({kind}{_words_before(text, match.start())})"
 
 
-def _words_before(text: str, place: int) -> str:
-    line = text[:place].rsplit("\n", 1)[-1]
+def _words_before(text: str, position: int) -> str:
+    line = text[:position].rsplit("\n", 1)[-1]
     words = re.findall(r"[a-z]{4,}", _CONTROL.sub("", line))
     return f", after '{words[0]}'" if words else ""
 
 
-def _gives_no_warning(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
+def _shows_no_warning(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
     for warning in outcome.warned:
         yield _without_particulars(warning)
     if not outcome.warned and re.search(r"^\S+:\d+: \w*Warning: ", outcome.stderr, re.MULTILINE):
-        yield "a warning of Python on stderr"
+        yield "a Python warning on stderr"
 
 
-def _costs_little(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
+def _limits_cost(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
     size = sum(map(len, case.files.values())) + sum(map(len, command))
     if outcome.seconds > SECONDS + SECONDS_PER_MEGABYTE * size / 1e6:
         yield "takes long"
@@ -258,7 +257,7 @@ def _costs_little(case: Case, command: Command, outcome: Outcome) -> Iterator[st
         yield "takes much memory"
 
 
-def _serves_what_is_sound(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
+def _accepts_valid_input(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
     if case.sound and outcome.code in (2, 3):
         message = _message(outcome)
         rules = (*REFUSALS, *REFUSALS_OF.get(command[0], ()))
@@ -266,7 +265,7 @@ def _serves_what_is_sound(case: Case, command: Command, outcome: Outcome) -> Ite
             yield f"sound input refused: {_without_particulars(message)}"
 
 
-# Worst first: what a case violates first is what it is reported for.
+# The worst first: a case is reported for the first violation.
 ORACLES: dict[str, Callable[[Case, Command, Outcome], Iterator[str]]] = {
     "destroys": _keeps_inputs,
     "crashes": _ends_well,
@@ -275,23 +274,23 @@ ORACLES: dict[str, Callable[[Case, Command, Outcome], Iterator[str]]] = {
     "leaves files": _leaves_nothing_behind,
     "writes half": _writes_whole_files,
     "prints half": _prints_whole_json,
-    "costs": _costs_little,
-    "warns": _gives_no_warning,
-    "says": _says_one_thing,
-    "names no place": _names_the_place,
-    "refuses": _serves_what_is_sound,
+    "costs": _limits_cost,
+    "warns": _shows_no_warning,
+    "says": _prints_one_message,
+    "names no place": _names_the_location,
+    "refuses": _accepts_valid_input,
 }
-_BY_VERB = ("destroys", "controls the terminal", "leaves files", "writes half", "costs")
+_BY_COMMAND = ("destroys", "controls the terminal", "leaves files", "writes half", "costs")
 
 
 def _message(outcome: Outcome) -> str:
-    """What stands in the message of a failure, from its beginning to the end of what was said."""
-    found = _MESSAGE.search(outcome.stderr)
-    return outcome.stderr[found.end() :].strip("\n") if found else ""
+    """Return the error message without its prefix, to the end of stderr."""
+    match = _MESSAGE.search(outcome.stderr)
+    return outcome.stderr[match.end() :].strip("\n") if match else ""
 
 
 def _without_particulars(message: str) -> str:
-    """A message without names, numbers and places: what two cases of one defect share."""
+    """Return a message without names, numbers and locations, so that it is the same for the same defect."""
     plain = _CONTROL.sub("", message).partition("; ")[0]
     plain = re.sub(r"'[^']*'|\"[^\"]*\"", "'…'", plain)
     plain = re.sub(r"\S*\.(?:csv|tsv|jsonl?|parquet|eval|html|xml|gz|svg)\b:?", "FILE", plain)
@@ -309,27 +308,27 @@ def _disagreements(case: Case, outcomes: Sequence[Outcome]) -> Iterator[str]:
             continue
         pair = f"{_kind(first[0])} and {_kind(command)}"
         if outcome.code != first[1].code:
-            # One of them was served and the other refused, or both were refused for different reasons.
+            # One succeeded and the other failed, or they failed with different exit codes.
             failing = first[1] if first[1].code else outcome
             yield f"{pair}: exit codes differ: {_without_particulars(_message(failing))}"
         elif outcome.code == 0:
-            where = _first_difference(json.loads(first[1].stdout), json.loads(outcome.stdout))
-            if where:
-                yield f"{pair}: {where}"
+            key = _first_difference(json.loads(first[1].stdout), json.loads(outcome.stdout))
+            if key:
+                yield f"{pair}: {key}"
 
 
 def _engine(command: Command) -> str:
-    """The engine that a command names."""
+    """Return the engine that a command names; empty if there is none."""
     return next((value for option, value in itertools.pairwise(command) if option == "--engine"), "")
 
 
 def _without_engine(command: Command) -> Command:
-    """The request itself, or the whole command if it names no engine."""
+    """Return a command without its engine; a command without an engine gets a mark, so that it equals no other."""
     return tuple(part for part in command if part != _engine(command)) if _engine(command) else (*command, "")
 
 
 def _difference_of_engines(left: Outcome, right: Outcome) -> str:
-    """Where two engines differ about one request; nowhere if one of them cannot serve it and says so."""
+    """Describe how the results of two engines differ; empty if one of them reports that it cannot aggregate."""
     messages = [_message(outcome) for outcome in (left, right)]
     if any(_NOT_AGGREGATED in message for message in messages):
         return ""
@@ -341,22 +340,22 @@ def _difference_of_engines(left: Outcome, right: Outcome) -> str:
         return f"exit codes differ: {plain[0]} | {plain[1]}"
     if messages[0] != messages[1]:
         return (
-            f"places differ: {plain[0]}"
+            f"locations differ: {plain[0]}"
             if plain[0] == plain[1]
             else f"messages differ: {plain[0]} | {plain[1]}"
         )
     if left.stdout.startswith("{"):
-        where = _first_difference(json.loads(left.stdout), json.loads(right.stdout), precision=1e-12)
+        key = _first_difference(json.loads(left.stdout), json.loads(right.stdout), precision=1e-12)
     else:
-        where = "" if left.stdout == right.stdout else "what is printed"
-    if where or left.code in (2, 3):  # remarks before an error depend on when it is found
-        return where
+        key = "" if left.stdout == right.stdout else "the printed text"
+    if key or left.code in (2, 3):  # the remarks before an error depend on the engine
+        return key
     remarks = set(_remarks(left)) ^ set(_remarks(right))
     return f"remarks differ: {_without_particulars(min(remarks))}" if remarks else ""
 
 
 def _remarks(outcome: Outcome) -> list[str]:
-    """The lines on stderr, except the one that names the engine."""
+    """Return the lines on stderr, except the one that names the engine."""
     return [line for line in outcome.stderr.splitlines() if ": aggregated by " not in line]
 
 
@@ -371,18 +370,18 @@ def _folder(path: str) -> str:
     return "" if folder == "." else f" in {folder}"
 
 
-def _first_difference(left: Any, right: Any, place: str = "", precision: float = 1e-9) -> str:
-    """Where two documents differ first, but for what is incidental; numbers may differ in the last places."""
+def _first_difference(left: Any, right: Any, path: str = "", precision: float = 1e-9) -> str:
+    """Return the path of the first difference between documents; numbers may differ by a relative `precision`."""
     if isinstance(left, dict) and isinstance(right, dict):
         keys = [key for key in {**left, **right} if key not in _INCIDENTAL]
-        parts = ((left.get(key), right.get(key), f"{place}.{key}") for key in keys)
+        parts = ((left.get(key), right.get(key), f"{path}.{key}") for key in keys)
         return next(filter(None, (_first_difference(*part, precision) for part in parts)), "")
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
-        parts = ((a, b, f"{place}[]") for a, b in zip(left, right, strict=True))
+        parts = ((a, b, f"{path}[]") for a, b in zip(left, right, strict=True))
         return next(filter(None, (_first_difference(*part, precision) for part in parts)), "")
     if _is_number(left) and _is_number(right):
-        return "" if left == right or abs(left - right) <= precision * max(1.0, abs(left)) else place
-    return "" if left == right else place
+        return "" if left == right or abs(left - right) <= precision * max(1.0, abs(left)) else path
+    return "" if left == right else path
 
 
 def _is_number(value: object) -> bool:

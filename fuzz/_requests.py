@@ -1,7 +1,7 @@
-"""Random requests: a table with odd but possible columns, a command with random options, and who must agree on them.
+"""Random requests: a table with unusual columns and a command with random options.
 
-Two engines get the same request about the same file. Or one table of text is written in several formats and read from
-each of them. In both cases there is one answer, or one error message.
+Either two engines get the same request about the same file, or a table of text is written in several formats and read
+from each of them. In both cases the results, or the error messages, must be the same.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["engine_requests", "format_requests"]
 
-# The columns that options name. Other columns are found by their names: truth, prediction, confidence, ...
+# The columns that options name. Other columns are detected by their usual names: truth, prediction, confidence, ...
 _WEIGHT, _CLUSTER, _ITEM = "w", "patient", "question"
-# More clusters than are left out one by one, so that clusters are grouped.
+# With so many clusters, the jackknife leaves out groups of clusters.
 _MANY_CLUSTERS = 401
 
 # ---------------------------------------------------------------------------------------------------------------- cells
@@ -146,7 +146,7 @@ _NAMES: Mapping[str, Sequence[Any]] = {
 
 
 class _Drawer:
-    """Draws the columns of one table, which is sound or may have gaps and odd values in any column."""
+    """Draws the columns of one table, which is valid, or has missing and odd values in any column."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
@@ -157,7 +157,7 @@ class _Drawer:
         return self._draw(st.integers(1, count)) == count
 
     def column(self, kinds: Mapping[str, Sequence[Any]], *, gaps: bool = False) -> list[Any]:
-        """Values of one kind, the first kind most often; `gaps` allows missing values in a sound table."""
+        """Draw values of one kind, most often the first kind; `gaps` allows missing values in a valid table."""
         names = [name for name in kinds if not (self._sound and name.startswith("odd"))]
         kind = self._draw(st.sampled_from(names)) if self.one_in(2) else names[0]
         values = self._draw(st.lists(st.sampled_from(kinds[kind]), min_size=self.rows, max_size=self.rows))
@@ -170,14 +170,14 @@ class _Drawer:
         return values
 
     def labels(self) -> Columns:
-        """Truth and prediction, or whether the prediction is correct."""
+        """Draw the columns truth and prediction, or the column correct."""
         if self.one_in(4):
             return {"correct": self.column(_FLAGS)}
         kind = self._draw(st.sampled_from(tuple(_LABELS)))
         kinds = _LABELS if self.one_in(10) else {kind: _LABELS[kind]}
         return {"truth": self.column(kinds, gaps=self.one_in(3)), "prediction": self.column(kinds, gaps=True)}
 
-    def names_of_items(self) -> list[Any]:
+    def item_names(self) -> list[Any]:
         return self.column(_NAMES) if self.one_in(4) else [f"q{row}" for row in range(self.rows)]
 
 
@@ -186,7 +186,7 @@ class _Drawer:
 
 @st.composite
 def _columns(draw: st.DrawFn) -> Columns:
-    """The columns of a table: the labels, and any of the others."""
+    """Draw the columns of a table: the labels, and any others."""
     table = _Drawer(draw)
     columns = table.labels()
     # The larger the number, the less often a table has the column.
@@ -198,7 +198,7 @@ def _columns(draw: st.DrawFn) -> Columns:
         "should_abstain": (4, lambda: table.column(_FLAGS, gaps=True)),
         _WEIGHT: (2, lambda: table.column(_WEIGHTS)),
         _CLUSTER: (2, lambda: table.column(_NAMES)),
-        _ITEM: (2, table.names_of_items),
+        _ITEM: (2, table.item_names),
         "site": (1, lambda: table.column(_NAMES, gaps=True)),
         "Site": (4, lambda: table.column(_NAMES, gaps=True)),
         "week": (3, lambda: table.column(_NAMES, gaps=True)),
@@ -208,7 +208,7 @@ def _columns(draw: st.DrawFn) -> Columns:
 
 @st.composite
 def _request_tables(draw: st.DrawFn) -> Columns:
-    """The columns of a table; sometimes its rows are repeated until there are many clusters."""
+    """Draw the columns of a table; sometimes its rows are repeated with many clusters."""
     columns = draw(_columns())
     if _CLUSTER not in columns or draw(st.integers(0, 9)) < 9:
         return columns
@@ -221,7 +221,7 @@ def _request_tables(draw: st.DrawFn) -> Columns:
 
 
 def _as_text(columns: Columns) -> Columns:
-    """The same columns as a program that knows only text writes them."""
+    """Return the same columns as text."""
     return {
         name: [None if value is None else str(value) for value in values] for name, values in columns.items()
     }
@@ -256,7 +256,7 @@ _BUNDLES = ("default_benchmark", "safety", "answers")
 
 @st.composite
 def _reading(draw: st.DrawFn, columns: Columns) -> list[str]:
-    """How the table is read."""
+    """Draw options for reading the table."""
     flags = []
     for option, name in (("--weight", _WEIGHT), ("--cluster", _CLUSTER), ("--item", _ITEM)):
         if name in columns and draw(st.integers(0, 3)):
@@ -276,7 +276,7 @@ def _reading(draw: st.DrawFn, columns: Columns) -> list[str]:
 
 @st.composite
 def _metrics(draw: st.DrawFn, columns: Columns) -> str:
-    """Some metrics, mostly those that the table has the columns for."""
+    """Draw some metrics, mostly those whose columns the table has."""
     if draw(st.integers(0, 5)) == 5:
         return draw(st.sampled_from(_BUNDLES))
     possible = list(_OUTCOME_METRICS)
@@ -291,12 +291,12 @@ def _metrics(draw: st.DrawFn, columns: Columns) -> str:
 
 @st.composite
 def _intervals(draw: st.DrawFn) -> list[str]:
-    how = draw(st.sampled_from(("jackknife", "jackknife", "none", "percentile", "bca")))
-    resamples = (
-        ["--bootstrap-resamples", draw(st.sampled_from(("5", "20")))] if how in ("percentile", "bca") else []
-    )
+    method = draw(st.sampled_from(("jackknife", "jackknife", "none", "percentile", "bca")))
+    resamples = []
+    if method in ("percentile", "bca"):
+        resamples = ["--bootstrap-resamples", draw(st.sampled_from(("5", "20")))]
     level = ["--level", "0.8"] if draw(st.integers(0, 7)) == 7 else []
-    return ["--interval", how, *resamples, *level]
+    return ["--interval", method, *resamples, *level]
 
 
 @st.composite
@@ -336,7 +336,7 @@ def _gate(draw: st.DrawFn, columns: Columns) -> list[str]:
 
 @st.composite
 def _second_table(draw: st.DrawFn, columns: Columns) -> Columns:
-    """The table of another system: other predictions and confidences, sometimes of other rows in another order."""
+    """Draw the table of another system: other predictions and confidences, sometimes with other rows or order."""
     rows = len(next(iter(columns.values())))
     changed = [name for name in ("prediction", "correct", "confidence", "abstained") if name in columns]
     other = {
@@ -353,41 +353,41 @@ def _second_table(draw: st.DrawFn, columns: Columns) -> Columns:
 
 # ------------------------------------------------------------------------------------------------------------- requests
 
-_VERBS = (*("evaluate",) * 6, *("compare",) * 3, *("check",) * 3, "gate")
+_COMMANDS = (*("evaluate",) * 6, *("compare",) * 3, *("check",) * 3, "gate")
 
 
 @st.composite
-def _requests(draw: st.DrawFn, columns: Columns, verb: str) -> list[str]:
-    """The options of a command, without its inputs."""
+def _requests(draw: st.DrawFn, columns: Columns, name: str) -> list[str]:
+    """Draw the options of a command."""
     reading = draw(_reading(columns))
-    if verb == "check":
+    if name == "check":
         return [*reading, "--json"]
-    asked = {"evaluate": _evaluate, "compare": _compare, "gate": _gate}[verb]
-    return [*reading, *draw(asked(columns)), *(["--json"] if verb != "gate" else [])]
+    options = {"evaluate": _evaluate, "compare": _compare, "gate": _gate}[name]
+    return [*reading, *draw(options(columns)), *(["--json"] if name != "gate" else [])]
 
 
 @st.composite
 def engine_requests(draw: st.DrawFn) -> Case:
-    """One request, with rows loaded by numpy and with rows aggregated by DuckDB."""
+    """Draw one request for both engines: numpy loads the rows, and DuckDB aggregates them."""
     columns = draw(_request_tables())
     if draw(st.integers(0, 3)) == 3:
         columns = _as_text(columns)
-    verb = draw(st.sampled_from(_VERBS))
+    name = draw(st.sampled_from(_COMMANDS))
     ending = draw(st.sampled_from(("csv", "jsonl", "parquet")))
     files = {f"t.{ending}": WRITERS[ending](Table(columns, {}))}
-    if verb == "compare":
+    if name == "compare":
         other = draw(st.sampled_from((ending, "csv", "jsonl", "parquet")))
         files[f"u.{other}"] = WRITERS[other](Table(draw(_second_table(columns)), {}))
-    options = draw(_requests(columns, verb))
-    commands = tuple((verb, *files, *options, "--engine", engine) for engine in ("numpy", "duckdb"))
+    options = draw(_requests(columns, name))
+    commands = tuple((name, *files, *options, "--engine", engine) for engine in ("numpy", "duckdb"))
     return Case(commands, files, alike=True)
 
 
 @st.composite
 def format_requests(draw: st.DrawFn) -> Case:
-    """One table of text in several formats: the same items, and the same numbers from either engine."""
+    """Draw one table of text in several formats, which must give the same items and the same numbers."""
     columns = _as_text(draw(_columns()))
-    # A CSV file does not distinguish an empty text from a missing one.
+    # A CSV file does not distinguish an empty text from a missing value.
     columns = {name: [value or None for value in values] for name, values in columns.items()}
     table = Table({**columns, "note": [SECRET] * len(next(iter(columns.values())))}, {})
     files = {f"t.{ending}": WRITERS[ending](table) for ending in ("csv", "jsonl", "parquet")}

@@ -1,4 +1,4 @@
-"""Rounds: what kinds of cases there are. A round is a strategy of cases; a hunt runs it."""
+"""Rounds: strategies that generate the different kinds of cases. A hunt runs them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fuzz._case import Case
 from fuzz._commands import (
     FEW,
     Source,
-    ask,
-    ask_about_coverage,
-    ask_without_a_source,
-    with_a_wrong_option,
+    commands_without_source,
+    coverage_commands,
+    item_commands,
     with_output,
+    with_wrong_option,
 )
 from fuzz._requests import engine_requests, format_requests
 from fuzz._tables import WRITERS, Table, hostile_tables, sound_tables
@@ -36,9 +36,9 @@ class Round(NamedTuple):
     """A kind of cases.
 
     Attributes:
-        cases: the strategy that draws them.
-        proportion: how often the round is run: one that finds more, or is cheap, more often.
-        every_commit: how many batches are run at every commit; as many as the share if None.
+        cases: the strategy that draws the cases.
+        proportion: the relative number of batches, larger for rounds that are fast or find more defects.
+        every_commit: the number of batches at every commit. Default: `proportion`.
     """
 
     cases: st.SearchStrategy[Case]
@@ -57,20 +57,20 @@ def _table_source(table: Table, ending: str) -> Source:
 
 
 def _documents() -> st.SearchStrategy[tuple[str, Any]]:
-    """A sound document of one of the kinds that are no tables, with its kind."""
+    """Draw a valid document that is not a table, and its kind."""
     return st.one_of(
-        documents.run_files().map(lambda found: ("run", found)),
-        documents.run_files(modes=("few_shot", "zero_shot")).map(lambda found: ("run", found)),
-        documents.evaluation_files().map(lambda found: ("evaluation", found)),
-        documents.inspect_logs().map(lambda found: ("inspect", found)),
-        documents.inspect_logs().map(lambda found: ("eval", found)),
-        documents.lm_eval_samples().map(lambda found: ("lm-eval", found)),
+        documents.run_files().map(lambda document: ("run", document)),
+        documents.run_files(modes=("few_shot", "zero_shot")).map(lambda document: ("run", document)),
+        documents.evaluation_files().map(lambda document: ("evaluation", document)),
+        documents.inspect_logs().map(lambda document: ("inspect", document)),
+        documents.inspect_logs().map(lambda document: ("eval", document)),
+        documents.lm_eval_samples().map(lambda document: ("lm-eval", document)),
     )
 
 
 @st.composite
 def _stored(draw: st.DrawFn, kind: str, document: Any) -> Source:
-    """A document as a file."""
+    """Draw a file that contains a document."""
     text = json.dumps(document).encode()
     if kind == "run":
         return Source("run.json", text, ("--mode", "few_shot"), signals=_SIGNALS)
@@ -96,7 +96,7 @@ def _sound_sources(draw: st.DrawFn) -> Source:
 
 @st.composite
 def _hostile_sources(draw: st.DrawFn) -> Source:
-    """A source with something wrong in its values, in its structure, in its bytes or in its name."""
+    """Draw a source with hostile values, structure, bytes or name."""
     if draw(st.booleans()):
         source = _table_source(draw(hostile_tables()), draw(st.sampled_from(tuple(WRITERS))))
         if source.name.endswith("sv") and draw(st.integers(0, 7)) == 0:
@@ -131,40 +131,41 @@ _ODD_NAMES = (
 
 
 def _sound() -> st.SearchStrategy[Case]:
-    """Nothing is wrong: it is served, or refused by a rule that says why."""
-    asked = _sound_sources().flatmap(ask).flatmap(with_output)
-    covered = st.sampled_from(("intervals", "sets")).flatmap(
-        lambda verb: _coverage_sources().flatmap(lambda source: ask_about_coverage(source, verb))
+    """Return cases with valid input, which must be accepted, or refused with one of the listed messages."""
+    on_items = _sound_sources().flatmap(item_commands).flatmap(with_output)
+    on_coverage = st.sampled_from(("intervals", "sets")).flatmap(
+        lambda name: _coverage_sources().flatmap(lambda source: coverage_commands(source, name))
     )
-    return st.one_of(asked, asked, covered.flatmap(with_output)).map(lambda case: replace(case, sound=True))
+    cases = st.one_of(on_items, on_items, on_coverage.flatmap(with_output))
+    return cases.map(lambda case: replace(case, sound=True))
 
 
 @st.composite
 def _hostile(draw: st.DrawFn) -> Case:
-    """Something is wrong with what is read."""
+    """Draw a case with a hostile source."""
     source = draw(_hostile_sources())
-    case = draw(ask(source, draw(st.one_of(st.just(source), _sound_sources()))))
+    case = draw(item_commands(source, draw(st.one_of(st.just(source), _sound_sources()))))
     case = draw(with_output(case, sound=draw(st.integers(0, 3)) > 0))
-    return draw(with_a_wrong_option(case)) if draw(st.integers(0, 5)) == 0 else case
+    return draw(with_wrong_option(case)) if draw(st.integers(0, 5)) == 0 else case
 
 
 @st.composite
 def _misused(draw: st.DrawFn) -> Case:
-    """Nothing is wrong with the files, and much with the call."""
+    """Draw a case with valid files and wrong options."""
     if draw(st.sampled_from((False, False, False, True))):
-        return draw(ask_without_a_source())
-    case = draw(with_output(draw(ask(draw(_sound_sources()))), sound=False))
+        return draw(commands_without_source())
+    case = draw(with_output(draw(item_commands(draw(_sound_sources()))), sound=False))
     for _ in range(draw(st.integers(1, 2))):
-        case = draw(with_a_wrong_option(case))
+        case = draw(with_wrong_option(case))
     return case
 
 
 @st.composite
-def _beside(draw: st.DrawFn) -> Case:
-    """What stands beside a source: artifacts of calibration, instruments, conditions of a gate."""
+def _side_inputs(draw: st.DrawFn) -> Case:
+    """Draw a case with a hostile calibration file, instrument or gate condition."""
     source = draw(_stored("run", draw(documents.run_files())))
-    what = draw(st.sampled_from(("artifact", "artifact", "instrument", "condition")))
-    if what == "condition":
+    kind = draw(st.sampled_from(("calibration", "calibration", "instrument", "condition")))
+    if kind == "condition":
         words = draw(
             st.lists(
                 st.sampled_from(("aurc", "above", "worse", "by", "0.1", "at", "matched", "coverage", "nan")),
@@ -173,22 +174,22 @@ def _beside(draw: st.DrawFn) -> Case:
         )
         condition = " ".join((*words, draw(arguments())))
         return source.case("gate", source.name, *source.flags, "--fail-if", condition, *FEW)
-    document = draw(documents.artifacts() if what == "artifact" else documents.instruments())
-    # What stands here is no record, and a message may quote it.
+    document = draw(documents.calibration_files() if kind == "calibration" else documents.instruments())
+    # These texts are not records, so a message may quote them.
     content = json.dumps(draw(documents.mutated(document))).replace(SECRET, "text").encode()
     if draw(st.integers(0, 3)) == 0:
         content = draw(documents.damaged(content))
     source = replace(source, further={"beside.json": content})
     variants = st.sampled_from(("calibrated", "verbalized_calibrated", "all"))
-    told = ["--instrument", "beside.json"]
-    if what == "artifact":
-        told = ["--calibration", "beside.json", "--confidence", draw(variants)]
-    return source.case("evaluate", source.name, *source.flags, *told, "--json", *FEW)
+    options = ["--instrument", "beside.json"]
+    if kind == "calibration":
+        options = ["--calibration", "beside.json", "--confidence", draw(variants)]
+    return source.case("evaluate", source.name, *source.flags, *options, "--json", *FEW)
 
 
 @st.composite
 def _coverage_tables(draw: st.DrawFn) -> Table:
-    """A table of intervals and of sets."""
+    """Draw a table with intervals and sets."""
     count = draw(st.integers(2, 10))
 
     def column(of: st.SearchStrategy[Any]) -> list[Any]:
@@ -218,7 +219,7 @@ def _coverage_sources(draw: st.DrawFn) -> Source:
 
 @st.composite
 def _coverage(draw: st.DrawFn) -> Case:
-    """Intervals and sets, with something wrong."""
+    """Draw a case with hostile intervals or sets."""
     table = draw(_coverage_tables())
     columns = {name: list(values) for name, values in table.columns.items()}
     for _ in range(draw(st.integers(0, 2))):
@@ -233,61 +234,61 @@ def _coverage(draw: st.DrawFn) -> Case:
     source = _table_source(Table(columns, {}), draw(st.sampled_from(tuple(WRITERS))))
     if draw(st.integers(0, 3)) == 0:
         source = replace(source, content=draw(documents.damaged(source.content)))
-    case = draw(ask_about_coverage(source, draw(st.sampled_from(("intervals", "sets")))))
+    case = draw(coverage_commands(source, draw(st.sampled_from(("intervals", "sets")))))
     case = draw(with_output(case, sound=draw(st.booleans())))
-    return draw(with_a_wrong_option(case)) if draw(st.integers(0, 5)) == 0 else case
+    return draw(with_wrong_option(case)) if draw(st.integers(0, 5)) == 0 else case
 
 
 @st.composite
 def _agreeing(draw: st.DrawFn) -> Case:
-    """The same rows in every format, in odd folders, and as data frames: one answer."""
+    """Draw the same rows in every format, in unusual folders and as data frames, which must give the same result."""
     table = draw(sound_tables())
     files = {f"t.{ending}": write(table) for ending, write in WRITERS.items()}
     folder = draw(st.sampled_from(("truth=0", "~", "confidence=1")))
-    places = {f"{folder}/t.csv": files["t.csv"], f"{folder}/t.parquet": files["t.parquet"]}
-    commands = [("evaluate", name, *table.flags, *FEW, "--json") for name in (*files, *places)]
-    said = tuple(f"{name}={value}" for name, value in table.options.items())
-    commands += [(f"frame:{kind}", "t.parquet", *said) for kind in ("pandas", "polars", "arrow")]
-    return Case(tuple(commands), files | places, secrets=(SECRET,), alike=True)
+    in_folder = {f"{folder}/t.csv": files["t.csv"], f"{folder}/t.parquet": files["t.parquet"]}
+    commands = [("evaluate", name, *table.flags, *FEW, "--json") for name in (*files, *in_folder)]
+    options = tuple(f"{name}={value}" for name, value in table.options.items())
+    commands += [(f"frame:{kind}", "t.parquet", *options) for kind in ("pandas", "polars", "arrow")]
+    return Case(tuple(commands), files | in_folder, secrets=(SECRET,), alike=True)
 
 
 @st.composite
 def _agreeing_on_coverage(draw: st.DrawFn) -> Case:
-    """The same intervals or sets in every format: one answer."""
+    """Draw the same intervals or sets in every format, which must give the same result."""
     table = draw(_coverage_tables())
     files = {f"t.{ending}": write(table) for ending, write in WRITERS.items()}
-    asked = draw(
-        ask_about_coverage(Source("t.csv", b""), draw(st.sampled_from(("intervals", "sets"))))
-    ).commands[0]
-    asked = tuple(part for part in asked if part not in ("-q", "--format", "csv", "--json"))
-    commands = tuple((asked[0], name, *asked[2:], "--json") for name in files)
+    drawn = draw(coverage_commands(Source("t.csv", b""), draw(st.sampled_from(("intervals", "sets")))))
+    command = tuple(part for part in drawn.commands[0] if part not in ("-q", "--format", "csv", "--json"))
+    commands = tuple((command[0], name, *command[2:], "--json") for name in files)
     return Case(commands, files, secrets=(SECRET,), alike=True)
 
 
 @st.composite
 def _agreeing_engines(draw: st.DrawFn) -> Case:
-    """The same rows loaded and counted, sound or not: one answer, or none from either."""
+    """Draw rows, valid or hostile, that are loaded and aggregated and must give the same result or the same error."""
     ending = draw(st.sampled_from(("csv", "jsonl", "parquet")))
     table = draw(st.one_of(sound_tables(least=2), hostile_tables()))
     files = {f"t.{ending}": WRITERS[ending](table)}
-    asked: tuple[str, ...] = ("evaluate", f"t.{ending}")
+    command: tuple[str, ...] = ("evaluate", f"t.{ending}")
     if draw(st.booleans()):
         columns = {name: list(values) for name, values in table.columns.items()}
         name = draw(st.sampled_from(sorted(columns)))
         columns[name] = draw(st.permutations(columns[name]))
         other = draw(st.sampled_from(("csv", "jsonl", "parquet")))
         files[f"u.{other}"] = WRITERS[other](Table(columns, table.options))
-        how = draw(
+        options = draw(
             st.sampled_from(((), ("--match", "rows"), ("--intersection-only",), ("--truth-may-differ",)))
         )
-        asked = ("compare", f"t.{ending}", f"u.{other}", "--metric", "accuracy,augrc", *how)
-    commands = [(*asked, *table.flags, *FEW, "--json", "--engine", engine) for engine in ("numpy", "duckdb")]
+        command = ("compare", f"t.{ending}", f"u.{other}", "--metric", "accuracy,augrc", *options)
+    commands = [
+        (*command, *table.flags, *FEW, "--json", "--engine", engine) for engine in ("numpy", "duckdb")
+    ]
     return Case(tuple(commands), files, secrets=(SECRET,), alike=True)
 
 
 @st.composite
 def _costly(draw: st.DrawFn) -> Case:
-    """Small inputs that could cost much: wide, long, heavy, deep, packed."""
+    """Draw a small input that may need much time or memory."""
     make = draw(st.sampled_from((_wide, _long_names, _heavy, _packed, _many_keys, _digits)))
     return make(draw(st.sampled_from((1, 4, 16))))
 
@@ -334,7 +335,7 @@ ROUNDS: Mapping[str, Round] = {
     "sound": Round(_sound(), proportion=4),
     "misused": Round(_misused(), proportion=3),
     "coverage": Round(_coverage(), proportion=3),
-    "beside": Round(_beside(), proportion=2),
+    "side inputs": Round(_side_inputs(), proportion=2),
     "agreeing": Round(_agreeing(), proportion=2),
     "agreeing on coverage": Round(_agreeing_on_coverage(), proportion=1),
     "agreeing engines": Round(_agreeing_engines(), proportion=3),

@@ -1,7 +1,7 @@
-"""Smaller cases: what is left out of a case that shows a defect, to see whether it still does.
+"""Shrink a case that shows a defect by removing parts of it.
 
-Hypothesis makes the draws smaller that a case is made of. What it cannot leave out is what every draw brings along:
-files that no command reads, commands that agree, rows, columns and fields that do not matter.
+Hypothesis shrinks the random choices of a case. It cannot remove parts that every choice produces: files that no
+command reads, commands that agree, and irrelevant rows, columns and fields. This module removes them.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
 
     from fuzz._case import Case
 
-__all__ = ["made_small"]
+__all__ = ["shrink_case"]
 
-# What two answers are compared by, and what keeps a case quick.
+# Options that are not removed: results are compared by them, or they keep a case fast.
 _KEPT = ("--json", "--bootstrap-resamples", "--engine")
 
 
-def made_small(case: Case, shows: Callable[[Case], bool]) -> Case:
-    """Return a case from which nothing can be left out without losing what it shows."""
+def shrink_case(case: Case, shows_defect: Callable[[Case], bool]) -> Case:
+    """Return a smaller case from which no part can be removed without losing the defect."""
     while True:
-        smaller = next((less for less in _candidates(case) if shows(less)), None)
+        smaller = next((candidate for candidate in _candidates(case) if shows_defect(candidate)), None)
         if smaller is None:
             return case
         case = smaller
 
 
 def _candidates(case: Case) -> Iterator[Case]:
-    """The case with something left out; what is left out most comes first."""
+    """Yield the case without one of its parts, large parts first."""
     yield from _fewer_commands(case)
     for name in case.files:
         yield replace(case, files={other: content for other, content in case.files.items() if other != name})
     yield from _fewer_arguments(case)
     if case.alike and len(case.files) > len({PurePath(name).stem for name in case.files}):
-        yield from (replace(case, files=files) for files in _less_of_formats(case.files))
+        yield from (replace(case, files=files) for files in _shrink_formats(case.files))
         return
     for name, content in case.files.items():
-        for less in _less(content):
-            if len(less) < len(content):
-                yield replace(case, files={**case.files, name: less})
+        for smaller in _shrink_content(content):
+            if len(smaller) < len(content):
+                yield replace(case, files={**case.files, name: smaller})
 
 
-def _less_of_formats(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """One table in several formats, without one of its columns or rows in all of them."""
+def _shrink_formats(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """Yield the files of one table in several formats, without one column or row in all of them."""
     columns = next(
         (_columns(name, content) for name, content in files.items() if not name.endswith("sv")), {}
     )
@@ -65,12 +65,12 @@ def _less_of_formats(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
         for row in rows
         if len(rows) > 1
     ]
-    for less in smaller if len(columns) > 1 else ():
-        yield {name: WRITERS[PurePath(name).suffix[1:]](Table(less, {})) for name in files}
+    for candidate in smaller if len(columns) > 1 else ():
+        yield {name: WRITERS[PurePath(name).suffix[1:]](Table(candidate, {})) for name in files}
 
 
 def _columns(name: str, content: bytes) -> Columns:
-    """The columns of a Parquet or JSON file that the harness wrote."""
+    """Return the columns of a Parquet or JSON file that the harness wrote."""
     if name.endswith("parquet"):
         columns: Columns = pq.read_table(io.BytesIO(content)).to_pydict()
         return columns
@@ -81,12 +81,12 @@ def _columns(name: str, content: bytes) -> Columns:
 
 def _fewer_commands(case: Case) -> Iterator[Case]:
     if len(case.commands) > 1 + case.alike:
-        for place in range(len(case.commands)):
-            yield replace(case, commands=case.commands[:place] + case.commands[place + 1 :])
+        for index in range(len(case.commands)):
+            yield replace(case, commands=case.commands[:index] + case.commands[index + 1 :])
 
 
 def _fewer_arguments(case: Case) -> Iterator[Case]:
-    """One option less, with or without the value after it, in every command that has it."""
+    """Yield the case without one option, with or without the value after it, in every command that has it."""
     options = [part for command in case.commands for part in command[2:] if part.startswith("-")]
     for option in dict.fromkeys(option for option in options if option not in _KEPT):
         for length in (2, 1):
@@ -96,35 +96,35 @@ def _fewer_arguments(case: Case) -> Iterator[Case]:
 
 
 def _without(command: tuple[str, ...], option: str, length: int) -> tuple[str, ...]:
-    place = command.index(option) if option in command else len(command)
-    return command[:place] + command[place + length :]
+    index = command.index(option) if option in command else len(command)
+    return command[:index] + command[index + length :]
 
 
-def _less(content: bytes) -> Iterator[bytes]:
-    """The content of a file without some of its lines, columns or fields; of other binary files, nothing."""
+def _shrink_content(content: bytes) -> Iterator[bytes]:
+    """Yield the content of a text or Parquet file without some of its lines, columns or fields."""
     if content.startswith(b"PAR1"):
-        yield from _less_of_parquet(content)
+        yield from _shrink_parquet(content)
         return
     try:
         text = content.decode()
     except UnicodeDecodeError:
         return
-    document = _document(text)
+    document = _parse_document(text)
     if document is not None:
-        yield from (json.dumps(less).encode() for less in _less_of(document))
+        yield from (json.dumps(smaller).encode() for smaller in _shrink_document(document))
         return
     lines = text.splitlines(keepends=True)
     if len(lines) > 8:
         yield "".join(lines[: len(lines) // 2]).encode()
-    for place in range(len(lines)):
-        yield "".join(lines[:place] + lines[place + 1 :]).encode()
+    for index in range(len(lines)):
+        yield "".join(lines[:index] + lines[index + 1 :]).encode()
     if text[:1] not in "{[":
-        for place in range(lines[0].count(",") + 1 if lines else 0):
-            yield "\n".join(_without_cell(line, place) for line in text.split("\n")).encode()
+        for index in range(lines[0].count(",") + 1 if lines else 0):
+            yield "\n".join(_without_cell(line, index) for line in text.split("\n")).encode()
 
 
-def _less_of_parquet(content: bytes) -> Iterator[bytes]:
-    """The table without one of its columns or rows."""
+def _shrink_parquet(content: bytes) -> Iterator[bytes]:
+    """Yield the table without one of its columns or rows."""
     try:
         table = pq.read_table(io.BytesIO(content))
     except (pa.ArrowException, OSError):
@@ -134,34 +134,34 @@ def _less_of_parquet(content: bytes) -> Iterator[bytes]:
     smaller += [
         pa.concat_tables([table.slice(0, row), table.slice(row + 1)]) for row in rows if len(rows) > 1
     ]
-    for less in smaller:
+    for candidate in smaller:
         stored = io.BytesIO()
-        pq.write_table(less, stored)
+        pq.write_table(candidate, stored)
         yield stored.getvalue()
 
 
-def _without_cell(line: str, place: int) -> str:
+def _without_cell(line: str, index: int) -> str:
     cells = line.split(",")
-    return ",".join(cells[:place] + cells[place + 1 :])
+    return ",".join(cells[:index] + cells[index + 1 :])
 
 
-def _document(text: str) -> Any:
+def _parse_document(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _less_of(document: Any) -> Iterator[Any]:
-    """The document without one of its fields or elements, the large ones first."""
+def _shrink_document(document: Any) -> Iterator[Any]:
+    """Yield the document without one of its fields or elements, the outermost first."""
     paths = sorted(_paths(document), key=len)
     for path in paths:
-        less = copy.deepcopy(document)
-        parent = less
+        smaller = copy.deepcopy(document)
+        parent = smaller
         for key in path[:-1]:
             parent = parent[key]
         del parent[path[-1]]
-        yield less
+        yield smaller
 
 
 def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Tables: columns of values, sound or hostile, written as CSV, TSV, JSONL, JSON and Parquet."""
+"""Tables with valid or hostile values, written as CSV, TSV, JSONL, JSON and Parquet."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["WRITERS", "Table", "hostile_tables", "sound_tables"]
 
 Columns = dict[str, list[Any]]
-_BOTH_SIDES_OF_INT64 = range(-(2**63), 2**63)
+_INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, and what has to be said about them: the options of `abstain.read` by name."""
+    """Columns, and the options of `abstain.read` that they require, by name."""
 
     columns: Columns
     options: Mapping[str, str]
 
     @property
     def flags(self) -> list[str]:
-        """The options as the command line has them."""
+        """The options as arguments of the command line."""
         return [
             part for name, value in self.options.items() for part in (f"--{name.replace('_', '-')}", value)
         ]
@@ -43,7 +43,7 @@ class Table:
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
 
-def _written(columns: Columns, delimiter: str) -> bytes:
+def _delimited(columns: Columns, delimiter: str) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerow(columns)
@@ -52,36 +52,36 @@ def _written(columns: Columns, delimiter: str) -> bytes:
 
 
 def as_csv(table: Table) -> bytes:
-    """Commas."""
-    return _written(table.columns, ",")
+    """Return a table as CSV."""
+    return _delimited(table.columns, ",")
 
 
 def as_tsv(table: Table) -> bytes:
-    """Tabs."""
-    return _written(table.columns, "\t")
+    """Return a table as TSV."""
+    return _delimited(table.columns, "\t")
 
 
 def as_jsonl(table: Table) -> bytes:
-    """One object per line."""
+    """Return a table as one JSON object per line."""
     return "".join(f"{json.dumps(row)}\n" for row in table.rows).encode()
 
 
 def as_json(table: Table) -> bytes:
-    """One list of objects."""
+    """Return a table as a JSON list of objects."""
     return json.dumps(table.rows).encode()
 
 
 def as_parquet(table: Table) -> bytes:
-    """Columns with types; whole numbers beyond 64 bits are decimals, and what has no common type is text."""
+    """Return a table as Parquet; integers beyond 64 bits become decimals, and mixed types become text."""
     stored = io.BytesIO()
     pq.write_table(pa.table({name: _arrow(values) for name, values in table.columns.items()}), stored)
     return stored.getvalue()
 
 
 def _arrow(values: list[Any]) -> Any:
-    whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    integers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
     try:
-        if any(value not in _BOTH_SIDES_OF_INT64 for value in whole):
+        if any(value not in _INT64 for value in integers):
             return pa.array(values, pa.decimal128(38, 0))
         return pa.array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeError):
@@ -120,7 +120,7 @@ _CLUSTERS: Mapping[str, Callable[[int], Any]] = {
 
 @st.composite
 def sound_tables(draw: st.DrawFn, *, least: int = 1) -> Table:
-    """A table that anyone may have: truth, prediction and what else there is, under the usual names."""
+    """Draw a valid table: truth, prediction and other columns with their usual names."""
     kind = draw(st.sampled_from(sorted(_KINDS)))
     cells, options = _KINDS[kind]
     count = draw(st.integers(least, 10))
@@ -134,19 +134,17 @@ def sound_tables(draw: st.DrawFn, *, least: int = 1) -> Table:
     if draw(st.booleans()):
         columns["abstained"] = column(st.booleans())
         if draw(st.booleans()):
-            gone = zip(columns["prediction"], columns["abstained"], strict=True)
-            columns["prediction"] = [None if declined else value for value, declined in gone]
+            pairs = zip(columns["prediction"], columns["abstained"], strict=True)
+            columns["prediction"] = [None if declined else value for value, declined in pairs]
     if draw(st.booleans()):
-        named = _CLUSTERS[draw(st.sampled_from(sorted(_CLUSTERS)))]
-        columns["patient_id"] = [named(number) for number in column(st.integers(1, 4))]
+        make_name = _CLUSTERS[draw(st.sampled_from(sorted(_CLUSTERS)))]
+        columns["patient_id"] = [make_name(number) for number in column(st.integers(1, 4))]
     if draw(st.booleans()):
         columns["item"] = [f"q{row}" for row in range(count)]
     if draw(st.booleans()):
         columns["site"] = column(st.sampled_from(("north", "south")))
     if draw(st.booleans()):
-        columns["note"] = [
-            SECRET + text for text in column(st.sampled_from(("", " said so", ", again", "é")))
-        ]
+        columns["note"] = [SECRET + text for text in column(st.sampled_from(("", " a note", ", again", "é")))]
     return Table(columns, options)
 
 
@@ -155,7 +153,7 @@ def sound_tables(draw: st.DrawFn, *, least: int = 1) -> Table:
 
 @st.composite
 def hostile_tables(draw: st.DrawFn) -> Table:
-    """A sound table with something done to it."""
+    """Draw a valid table with some hostile changes."""
     table = draw(sound_tables())
     columns = {name: list(values) for name, values in table.columns.items()}
     for change in draw(st.lists(st.sampled_from(_CHANGES), max_size=3)):
@@ -163,7 +161,7 @@ def hostile_tables(draw: st.DrawFn) -> Table:
     return Table(columns, table.options)
 
 
-def _any(columns: Columns) -> list[Any]:
+def _first_column(columns: Columns) -> list[Any]:
     return next(iter(columns.values()))
 
 
@@ -181,7 +179,7 @@ def _hostile_column(draw: st.DrawFn, columns: Columns) -> Columns:
             ("abstained", "failed", "confidence", "correct", "outcome", "weight", "grade", "note")
         )
     )
-    count = len(_any(columns))
+    count = len(_first_column(columns))
     columns[name] = draw(st.lists(st.one_of(labels(), _odd_numbers()), min_size=count, max_size=count))
     return columns
 
@@ -189,7 +187,7 @@ def _hostile_column(draw: st.DrawFn, columns: Columns) -> Columns:
 def _flags_of_another_kind(draw: st.DrawFn, columns: Columns) -> Columns:
     spelled = draw(st.sampled_from((("Y", "N"), ("yes", "no"), (1.0, 0.0), (1, 0), ("T", "F"), ("true", ""))))
     name = draw(st.sampled_from(("abstained", "failed")))
-    columns[name] = [spelled[draw(st.integers(0, 1))] for _ in _any(columns)]
+    columns[name] = [spelled[draw(st.integers(0, 1))] for _ in _first_column(columns)]
     return columns
 
 
@@ -210,15 +208,15 @@ def _another_case(draw: st.DrawFn, columns: Columns) -> Columns:
 
 
 def _wide(draw: st.DrawFn, columns: Columns) -> Columns:
-    # Few, or more than anyone infers types for.
+    # With 300 columns, some readers do not infer types.
     count = draw(st.sampled_from((5, 30, 300)))
-    return {**columns, **{f"extra{number}": _any(columns) for number in range(count)}}
+    return {**columns, **{f"extra{number}": _first_column(columns) for number in range(count)}}
 
 
 def _long_text(draw: st.DrawFn, columns: Columns) -> Columns:
     name = draw(st.sampled_from(("patient_id", "note", "item")))
     long = "free text " * draw(st.sampled_from((30, 3000))) + SECRET
-    values = columns.get(name, list(range(len(_any(columns)))))
+    values = columns.get(name, list(range(len(_first_column(columns)))))
     return {**columns, name: [long, *values[1:]]}
 
 

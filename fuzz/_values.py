@@ -1,4 +1,4 @@
-"""Values that hurt: what people, programs and attackers put into cells, fields, names and arguments."""
+"""Hostile values for cells, fields, names and arguments, as people, programs and attackers write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 __all__ = ["SECRET", "arguments", "bytes_at_random", "labels", "names", "texts", "values"]
 
-# Stands in every text of a record that is made here, and in no name of a column, file, cluster or item.
+# This word is in every generated text of a record, and in no name of a column, file, cluster or item.
 SECRET = "QZXJ"
 
 _CONTROLS = (
@@ -50,17 +50,17 @@ _REAL = (0.0, 0.5, 1.0, -0.0, 1e-320, 1e308, 0.1 + 0.2, 99.5, 1e17)
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Text of a record, with the secret in it."""
+    """Draw a text of a record, which contains the secret."""
     return st.sampled_from((*_TROUBLE, *_CONTROLS)).map(lambda text: SECRET + text)
 
 
 def labels() -> st.SearchStrategy[str]:
-    """Short texts as they stand in cells: words, numbers, dates, flags, and what looks like them."""
+    """Draw a short text for a cell: a word, number, date or flag, or a text that looks like one."""
     return st.sampled_from((*_TROUBLE, *_CONTROLS, "a", "b", "word", "9" * 30, "1" * 400))
 
 
 def names() -> st.SearchStrategy[str]:
-    """Names of columns, keys and groups; no secrets, because a message may show a name."""
+    """Draw a name of a column, key or group, without the secret, because a message may show a name."""
     return st.one_of(
         st.sampled_from(
             (*_TROUBLE, *_CONTROLS, "x" * 300, "truth", "Truth", "confidence", "abstained", "failed")
@@ -70,7 +70,7 @@ def names() -> st.SearchStrategy[str]:
 
 
 def values() -> st.SearchStrategy[Any]:
-    """Whatever JSON can hold, where something else is expected."""
+    """Draw any JSON value, to replace a value of another type."""
     return st.one_of(
         st.none(),
         st.booleans(),
@@ -87,7 +87,7 @@ def values() -> st.SearchStrategy[Any]:
 
 
 def arguments() -> st.SearchStrategy[str]:
-    """Values of options that no option expects."""
+    """Draw an unusual value of an option."""
     return st.one_of(
         st.sampled_from(
             (
@@ -124,8 +124,8 @@ def arguments() -> st.SearchStrategy[str]:
 
 
 def bytes_at_random() -> st.SearchStrategy[bytes]:
-    """A few bytes."""
-    known = (
+    """Draw a few bytes."""
+    signatures = (
         b"\xff\xfe",
         b"\x00",
         b"\xef\xbb\xbf",
@@ -138,4 +138,4 @@ def bytes_at_random() -> st.SearchStrategy[bytes]:
         b"{",
         b"[" * 2000,
     )
-    return st.one_of(st.sampled_from(known), st.binary(min_size=1, max_size=8))
+    return st.one_of(st.sampled_from(signatures), st.binary(min_size=1, max_size=8))

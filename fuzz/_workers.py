@@ -1,4 +1,4 @@
-"""Workers: who lets children run cases, with a watch in the hand, and replaces those that hang or die."""
+"""Workers run cases in child processes, with a time limit, and replace children that hang or die."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTEXT", "Worker"]
 
-# A child forks from a server that has imported everything and has no threads.
+# Children are forked from a server process that has imported all modules and has no threads.
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["fuzz._child"])
-# Of a clock on the wall, which runs on while others use the machine; processor time is judged by the oracles.
+# Elapsed time, which includes waiting while other processes use the machine. The oracles check the CPU time.
 PATIENCE_SECONDS = 30.0
-# What engines keep from case to case is given back with the child.
+# A new child releases the memory that engines keep from case to case.
 CASES_PER_CHILD = 300
 
 
 class Worker:
-    """Runs cases in a child; use it in a `with`."""
+    """Runs cases in a child process; use it as a context manager."""
 
     def __init__(self, planted: str | None = None, patience: float = PATIENCE_SECONDS) -> None:
         self._planted = planted
@@ -46,13 +46,13 @@ class Worker:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, case: Case) -> list[Outcome]:
-        """Return what came of each command of a case."""
+        """Return the outcome of each command of a case."""
         return [self._run(case, command) for command in case.commands]
 
     def _run(self, case: Case, command: tuple[str, ...]) -> Outcome:
         outcome = self._try(case, command)
         if outcome.crash.startswith(("dies", "MemoryError")):
-            # What others left in an old child may be the reason; a command that is at fault does it in a new one, too.
+            # Earlier cases in the same child may be the reason, so the command is tried again in a new child.
             self._end()
             outcome = self._try(case, command)
         return outcome
@@ -72,7 +72,7 @@ class Worker:
         return Outcome(crash=crash)
 
     def _ready(self) -> Connection:
-        from fuzz._child import serve  # noqa: PLC0415  (imports what the verbs import)
+        from fuzz._child import serve  # noqa: PLC0415  (imports many modules)
 
         if self._left <= 0:
             self._end()

@@ -1,1 +1,1 @@
-"""A model of half a megabyte and the server of llama.cpp, to try `abstain run` without a network."""
+"""A half-megabyte model on a llama.cpp server, to try `abstain run` without a network."""

@@ -1,4 +1,4 @@
-"""Serve a tiny model on this machine, ask it the questions beside this file, and judge it: `python -m offline`."""
+"""Run and evaluate a tiny model on a local server with the questions of this folder: `python -m offline`."""
 
 from __future__ import annotations
 

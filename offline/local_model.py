@@ -1,8 +1,8 @@
-"""Serve a tiny model of random weights, through the interface of OpenAI: `python -m offline.local_model`.
+"""Serve a tiny model with random weights through the OpenAI API: `python -m offline.local_model`.
 
-The model is made here: two layers, an alphabet of bytes, half a megabyte. It knows nothing, but everything around it is
-real: llama.cpp tokenises, samples, gives log-probabilities and keeps to the schema of a reply. What it answers is
-noise, so that a judgement of it says what chance looks like.
+The model has two layers, an alphabet of bytes and half a megabyte. Its answers are random, so an evaluation shows
+results at chance level. Everything else is real: llama.cpp tokenises, samples, returns log-probabilities and enforces
+the schema of a reply.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LARGE = 60.0
 
 
 def make_model(path: Path, seed: int = SEED) -> Path:
-    """Write a model in the form that llama.cpp reads; the same seed gives the same model."""
+    """Write a model in the format of llama.cpp; the same seed gives the same model."""
     import gguf  # noqa: PLC0415
 
     random = np.random.default_rng(seed)
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+    token_types = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_name("tiny random bytes")
     writer.add_context_length(CONTEXT)
@@ -50,7 +50,7 @@ def make_model(path: Path, seed: int = SEED) -> Path:
     writer.add_tokenizer_model("llama")
     writer.add_token_list(tokens)
     writer.add_token_scores([0.0] * len(tokens))
-    writer.add_token_types([*kinds, *[gguf.TokenType.BYTE] * 256])
+    writer.add_token_types([*token_types, *[gguf.TokenType.BYTE] * 256])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_unk_token_id(0)
@@ -69,7 +69,7 @@ def make_model(path: Path, seed: int = SEED) -> Path:
     def norm(name: str) -> None:
         writer.add_tensor(f"{name}.weight", np.ones(WIDTH, np.float32))
 
-    # One number of the hidden state is large and the same everywhere: it stands for a bias, which this form lacks.
+    # The format has no bias, so one number of the hidden state is a large constant.
     weights("token_embd", len(tokens), WIDTH, scale=1.0, first=LARGE)
     weights("output", len(tokens), WIDTH, scale=0.1, first=_bias(len(tokens)))
     norm("output_norm")
@@ -89,10 +89,10 @@ def make_model(path: Path, seed: int = SEED) -> Path:
 
 
 def _bias(tokens: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Let the model write letters that can be printed, and end what it quotes after a few of them."""
+    """Return the bias of each token, which makes the model write printable characters and short quotes."""
     bias = np.zeros(tokens)
-    bytes_of = np.arange(tokens) - 3
-    bias[(bytes_of < 32) | (bytes_of > 126)] = -3.0
+    byte_values = np.arange(tokens) - 3
+    bias[(byte_values < 32) | (byte_values > 126)] = -3.0
     bias[[3 + ord(letter) for letter in '"]}']] = 0.5
     bias[2] = 0.0
     return bias
@@ -100,14 +100,14 @@ def _bias(tokens: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 @contextlib.contextmanager
 def serving(model: Path, port: int = 0) -> Iterator[str]:
-    """Yield the address of a server of the model, in a process of its own that ends with the statement."""
+    """Serve a model in a separate process until the ``with`` block ends, and yield the server's address."""
     command = [sys.executable, __file__, "--model", str(model), "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
             assert server.stdout is not None
             address = server.stdout.readline().strip()
             if not address:
-                raise RuntimeError("the server of llama.cpp did not start")
+                raise RuntimeError("the llama.cpp server did not start")
             yield address
         finally:
             server.kill()
@@ -132,13 +132,13 @@ def _serve(model: Path, port: int) -> None:
 
 
 def main() -> None:
-    """Make the model, unless one is named, and serve it until the process is stopped."""
+    """Serve the named model, or a new one, until the process is stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, help="A model that was made before.")
-    parser.add_argument("--port", type=int, default=0, help="Where to listen; any free port when left out.")
-    asked = parser.parse_args()
+    parser.add_argument("--model", type=Path, help="The file of an existing model. Default: a new model.")
+    parser.add_argument("--port", type=int, default=0, help="The port to listen on. Default: any free port.")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        _serve(asked.model or make_model(Path(folder) / "tiny.gguf"), asked.port)
+        _serve(arguments.model or make_model(Path(folder) / "tiny.gguf"), arguments.port)
 
 
 if __name__ == "__main__":

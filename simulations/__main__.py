@@ -1,7 +1,7 @@
-"""Run the simulations: `python -m simulations [--runs N] [--clusters 10,20] [--method jackknife] [--quick]`.
+"""Run the simulations: `python -m simulations [--runs N] [--clusters 10,20] [--method jackknife]`.
 
-Every cell that is finished is kept in ``simulations/results.jsonl``; a run that was stopped goes on where it was. The
-table of the documentation is made from that file.
+Finished cells are stored in JSON Lines files such as ``simulations/results.jsonl``. A run that was stopped continues
+with the first unfinished cell. The tables of the documentation are made from these files.
 """
 
 from __future__ import annotations
@@ -16,100 +16,125 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from simulations.coverage import CLUSTERS, Cell, Tallied, run_cell
+from simulations.coverage import CLUSTERS, Cell, CoverageCounts, run_cell
 from simulations.declining import CELLS as DECLINING
 from simulations.declining import simulate_declining
-from simulations.differences import compared
-from simulations.guarantees import CELLS, keep_guarantees
+from simulations.differences import simulate_differences
+from simulations.guarantees import CELLS as GUARANTEES
+from simulations.guarantees import simulate_guarantees
 from simulations.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 
-def kept(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return what was counted so far, by cell and metric; later lines stand in for earlier ones."""
+def read_records(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the counts so far by cell and metric; a later line replaces an earlier one."""
     lines = path.read_text().splitlines() if path.exists() else []
     records = [json.loads(line) for line in lines]
     return {(record["cell"], record["metric"]): record for record in records}
 
 
-def write(path: Path, records: dict[tuple[str, str], dict[str, Any]]) -> None:
-    """Write all records beside the file, then put them in its place."""
-    beside = path.with_suffix(".part")
-    beside.write_text("".join(json.dumps(record) + "\n" for _, record in sorted(records.items())))
-    beside.replace(path)
+def write_records(path: Path, records: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """Write all records to a temporary file, which then replaces the file."""
+    temporary = path.with_suffix(".part")
+    temporary.write_text("".join(json.dumps(record) + "\n" for _, record in sorted(records.items())))
+    temporary.replace(path)
 
 
-def cover(cells: list[Cell], runs: int, path: Path) -> None:
-    """Simulate the coverage of intervals, cell by cell."""
-    done = kept(path)
-    open_ = [cell for cell in cells if _runs(done, cell) < runs]
-    with _bar() as progress:
-        task = progress.add_task("coverage", total=sum(runs - _runs(done, cell) for cell in open_))
-        for cell in open_:
-            start = _runs(done, cell)
-            found = run_cell(cell, start, runs, lambda count: progress.update(task, advance=count))
-            for metric, tallied in found.items():
-                before = done.get((cell.key, metric))
-                done[cell.key, metric] = _added(cell, metric, before, tallied)
-            write(path, done)
+def simulate_coverage(cells: list[Cell], runs: int, path: Path) -> None:
+    """Simulate the coverage of confidence intervals, cell by cell."""
+    records = read_records(path)
+    unfinished = [cell for cell in cells if _count_runs(records, cell) < runs]
+    with _progress_bar() as progress:
+        total = sum(runs - _count_runs(records, cell) for cell in unfinished)
+        task = progress.add_task("coverage", total=total)
+        for cell in unfinished:
+            start = _count_runs(records, cell)
+            counts_by_metric = run_cell(cell, start, runs, lambda count: progress.update(task, advance=count))
+            for metric, counts in counts_by_metric.items():
+                earlier = records.get((cell.key, metric))
+                records[cell.key, metric] = _make_record(cell, metric, earlier, counts)
+            write_records(path, records)
 
 
-def _runs(done: dict[tuple[str, str], dict[str, Any]], cell: Cell) -> int:
-    return max((record["runs"] for (key, _), record in done.items() if key == cell.key), default=0)
+def _count_runs(records: dict[tuple[str, str], dict[str, Any]], cell: Cell) -> int:
+    return max((record["runs"] for (key, _), record in records.items() if key == cell.key), default=0)
 
 
-def _added(cell: Cell, metric: str, before: dict[str, Any] | None, found: Tallied) -> dict[str, Any]:
-    counted = asdict(found)
-    if before is not None:
-        counted = {name: before[name] + value for name, value in counted.items()}
-    about = {**asdict(cell.scenario), "clusters": cell.clusters, "method": cell.method}
-    return {"cell": cell.key, "metric": metric, **about, **counted}
+def _make_record(
+    cell: Cell, metric: str, earlier: dict[str, Any] | None, counts: CoverageCounts
+) -> dict[str, Any]:
+    """Return the counts of a metric, added to those of an earlier record."""
+    values = asdict(counts)
+    if earlier is not None:
+        values = {name: earlier[name] + value for name, value in values.items()}
+    settings = {**asdict(cell.scenario), "clusters": cell.clusters, "method": cell.method}
+    return {"cell": cell.key, "metric": metric, **settings, **values}
 
 
-def _bar() -> Progress:
+def _progress_bar() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
 
 
 def main() -> None:
-    """Read the arguments, simulate, and keep what was counted."""
+    """Parse the arguments, simulate, and store the counts."""
     parser = argparse.ArgumentParser(prog="simulations", description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", type=int, default=400, help="data sets per cell")
-    parser.add_argument("--clusters", default=",".join(map(str, CLUSTERS)), help="numbers of clusters")
+    parser.add_argument("--runs", type=int, default=400, help="data sets per cell (default: 400)")
     parser.add_argument(
-        "--method", default="jackknife", help="jackknife, percentile or bca; several by commas"
+        "--clusters",
+        default=",".join(map(str, CLUSTERS)),
+        help="numbers of clusters, separated by commas (default: %(default)s)",
     )
-    parser.add_argument("--only", default="", help="scenarios whose name holds this text")
-    parser.add_argument("--skip-differences", action="store_true", help="coverage alone")
-    parser.add_argument("--skip-promises", action="store_true", help="no thresholds with a promise")
-    parser.add_argument("--skip-declining", action="store_true", help="no comparison with a timid system")
-    parser.add_argument("--promise-clusters", default="40,200,600", help="numbers of clusters for promises")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the file that is kept")
-    asked = parser.parse_args()
-    scenarios = [scenario for scenario in SCENARIOS if asked.only in scenario.name]
+    parser.add_argument(
+        "--method",
+        default="jackknife",
+        help="jackknife, percentile or bca, separated by commas (default: jackknife)",
+    )
+    parser.add_argument("--only", default="", help="only scenarios whose name contains this text")
+    parser.add_argument("--skip-differences", action="store_true", help="skip comparisons of two systems")
+    parser.add_argument(
+        "--skip-guarantees", action="store_true", help="skip thresholds with a risk guarantee"
+    )
+    parser.add_argument("--skip-declining", action="store_true", help="skip comparisons with a timid system")
+    parser.add_argument(
+        "--guarantee-clusters",
+        default="40,200,600",
+        help="numbers of clusters for risk guarantees, separated by commas (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS,
+        help="file of the counts (default: simulations/results.jsonl)",
+    )
+    arguments = parser.parse_args()
+    scenarios = [scenario for scenario in SCENARIOS if arguments.only in scenario.name]
     cells = [
         Cell(scenario, int(clusters), method)
-        for method in asked.method.split(",")
-        for clusters in asked.clusters.split(",")
+        for method in arguments.method.split(",")
+        for clusters in arguments.clusters.split(",")
         for scenario in scenarios
     ]
-    cover(cells, asked.runs, asked.results)
-    if not asked.skip_promises:
-        chosen = [cell for cell in CELLS if str(cell.clusters) in asked.promise_clusters.split(",")]
-        with _bar() as progress:
-            task = progress.add_task("promises", total=len(chosen) * asked.runs)
-            place = asked.results.with_name("guarantees.jsonl")
-            keep_guarantees(chosen, asked.runs, place, lambda count: progress.update(task, advance=count))
-    if not asked.skip_declining:
-        with _bar() as progress:
-            task = progress.add_task("declining", total=len(DECLINING) * asked.runs)
-            place = asked.results.with_name("declining.jsonl")
-            simulate_declining(
-                DECLINING, asked.runs, place, lambda count: progress.update(task, advance=count)
+    simulate_coverage(cells, arguments.runs, arguments.results)
+    if not arguments.skip_guarantees:
+        cluster_counts = arguments.guarantee_clusters.split(",")
+        guarantees = [cell for cell in GUARANTEES if str(cell.clusters) in cluster_counts]
+        with _progress_bar() as progress:
+            task = progress.add_task("guarantees", total=len(guarantees) * arguments.runs)
+            path = arguments.results.with_name("guarantees.jsonl")
+            simulate_guarantees(
+                guarantees, arguments.runs, path, lambda count: progress.update(task, advance=count)
             )
-    if not asked.skip_differences:
-        compared(scenarios, asked.runs, asked.results.with_name("differences.jsonl"))
+    if not arguments.skip_declining:
+        with _progress_bar() as progress:
+            task = progress.add_task("declining", total=len(DECLINING) * arguments.runs)
+            path = arguments.results.with_name("declining.jsonl")
+            simulate_declining(
+                DECLINING, arguments.runs, path, lambda count: progress.update(task, advance=count)
+            )
+    if not arguments.skip_differences:
+        simulate_differences(scenarios, arguments.runs, arguments.results.with_name("differences.jsonl"))
 
 
 if __name__ == "__main__":

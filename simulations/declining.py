@@ -1,9 +1,9 @@
-"""Declining: how often a system wins that declines most items and is no better than the other one.
+"""Declining: how often a system wins a comparison although it only declines more items and is not better.
 
-Both systems answer the same items equally well: with the same answers, or each with its own luck. The timid one
-declines most items, at random or by whole clusters. The confidence is worth something, or nothing at all, which is the
-hardest case: at matched coverage the two are then exactly equal. A win of the timid system is a false alarm on one
-side, so that at most half of ``1 - level`` may be.
+Both systems answer the same items equally well, with the same answers or with independent ones. The timid system
+declines most items, at random or by whole clusters. The confidence is informative or useless. A useless confidence is
+the hardest case, because then both systems are exactly equal at matched coverage. A win of the timid system is a
+one-sided false alarm, so its nominal proportion is half of ``1 - level``.
 """
 
 from __future__ import annotations
@@ -31,14 +31,24 @@ METRICS = (
     *("selective_accuracy", "wrong_rate", "hallucination_rate", "accuracy", "simpleqa_f"),
     *("expected_calibration_error", "prediction_rejection_ratio@aurc"),
 )
-# Its interval is too narrow with few answers, whichever system has them; see the page.
+# Its confidence interval is too narrow if one of the systems has few answers. The page has a separate column for it.
 SHORT = "prediction_rejection_ratio@aurc"
 ALLOWED = 0.025
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One setting: how many clusters of how many items, how often answers are wrong, and how the timid one declines."""
+    """One simulated setting.
+
+    Attributes:
+        clusters: the number of clusters.
+        size: the number of items per cluster.
+        wrong: the proportion of wrong answers.
+        informative: False if the confidence is random.
+        same_answers: True if both systems give the same answers.
+        declines: how the timid system declines: "at random" or "by cluster".
+        answers: the proportion of items that the timid system answers.
+    """
 
     clusters: int
     size: int
@@ -95,22 +105,22 @@ CELLS = tuple(
 
 
 def wins(cell: Cell, start: int, stop: int) -> dict[str, int]:
-    """Count how often the timid system wins, by metric."""
-    counted = dict.fromkeys(METRICS, 0)
+    """Return the number of data sets in which the timid system wins, by metric."""
+    counts = dict.fromkeys(METRICS, 0)
     for run in range(start, stop):
         systems = cell.systems(run)
         if not systems["timid"].counts.answered:
             continue
-        found = abstain.compare(systems, metrics=list(METRICS), loss="zero_one", resamples=0)
+        result = abstain.compare(systems, metrics=list(METRICS), loss="zero_one", resamples=0)
         for name in METRICS:
-            counted[name] += found.difference("ok", "timid", name).winner == "timid"
-    return counted
+            counts[name] += result.difference("ok", "timid", name).winner == "timid"
+    return counts
 
 
 def simulate_declining(
     cells: Sequence[Cell], runs: int, path: Path, progress: Callable[[int], None] = lambda _count: None
 ) -> None:
-    """Simulate cells up to a number of data sets each, on every core, and keep what was counted."""
+    """Simulate cells up to a number of data sets each, on every core, and store the counts."""
     lines = path.read_text().splitlines() if path.exists() else []
     records = {json.loads(line)["cell"]: json.loads(line) for line in lines}
     with ProcessPoolExecutor() as pool:
@@ -119,38 +129,42 @@ def simulate_declining(
             done = records.get(cell.key, {"runs": 0})["runs"]
             if done < runs:
                 started[cell] = done, pool.submit(wins, cell, done, runs)
-        for cell, (done, counting) in started.items():
-            before = records.get(cell.key, {"wins": dict.fromkeys(METRICS, 0)})["wins"]
-            counted = {name: before[name] + count for name, count in counting.result().items()}
-            records[cell.key] = {"cell": cell.key, **asdict(cell), "runs": runs, "wins": counted}
+        for cell, (done, future) in started.items():
+            earlier = records.get(cell.key, {"wins": dict.fromkeys(METRICS, 0)})["wins"]
+            counts = {name: earlier[name] + count for name, count in future.result().items()}
+            records[cell.key] = {"cell": cell.key, **asdict(cell), "runs": runs, "wins": counts}
             path.write_text("".join(json.dumps(record) + "\n" for _, record in sorted(records.items())))
             progress(runs - done)
 
 
 _INTRODUCTION = """# Simulated comparisons with a timid system
 
-Generated from `simulations/declining.jsonl` by `make docs`; `make simulate` adds to it. How often does a system win a
-comparison that declines 86% of all items and is no better than the other one?
+A timid system declines 86% of all items. Its answers are as good as those of another system, which answers every item.
+How often does the timid system win the comparison? It should not win more often than by chance. `make docs` generates
+this page from `simulations/declining.jsonl`, and `make simulate` adds data sets to that file.
 
-**Populations.** 400 independent items, or 40 clusters of 10 that share an effect. Answers are wrong in about 30% or 5%
-of all items. Both systems give the same answers, or each has its own luck with equal quality. The confidence is worth
-something, or nothing (*useless*): then the two are exactly equal at matched coverage, which is the hardest case. The
-timid system declines at random, or by whole clusters. The exact populations are in `simulations/declining.py`.
+**What was simulated.** A data set has 400 independent items, or 40 clusters of 10 items with a common effect. About 30%
+or 5% of the answers are wrong. Both systems give the same answers, or independent answers of the same quality. The
+confidence is informative or useless. A useless confidence is the hardest case, because then both systems are exactly
+equal at matched coverage. The timid system declines at random or by whole clusters. The settings are defined in
+`simulations/declining.py`.
 
-**How to read it.** The proportion of data sets in which the timid system wins by a metric; at most 0.025 is nominal,
-half of 1 - level. Its Monte Carlo error is in brackets; **bold** if it exceeds 0.025 by more than twice that error.
-*Largest of all* is the largest of 13 proportions, and so larger than 0.025 by chance in some rows.
+**How to read the table.** The columns from *AUGRC* on contain the proportion of data sets in which the timid system
+wins by that metric. The nominal proportion is 0.025, half of 1 - level. The Monte Carlo standard error is in
+parentheses. A proportion is **bold** if it exceeds 0.025 by more than two standard errors. *largest of all* is the
+largest proportion of 13 metrics, which is above 0.025 by chance in some rows, and *by* is the metric that has it.
 
-**What falls short.** Conditional metrics are compared over the answered items of each system, and their differences
-have a winner too often if one system has few answers. The prediction-rejection ratio (PRR) has a column for itself. In
-150 data sets of the settings "400, informative, same" the timid system won by AUROC, Brier score, macro F1 and negative
-log-likelihood in 0.05 to 0.06 (30% wrong) and 0.07 to 0.13 (5% wrong). The achievable AURC, an area under a convex
-hull, is above the nominal rate with a useless confidence (0.041 at most).
+**What falls short.** Conditional metrics are compared over the answered items of each system. If one system has few
+answers, their differences have a winner too often. The prediction-rejection ratio (PRR) is such a metric and has a
+separate column. In 150 data sets of the settings with 400 items, an informative confidence and the same answers, the
+timid system won by AUROC, Brier score, macro F1 and negative log-likelihood in 0.05 to 0.06 of the data sets if 30% of
+the answers were wrong, and in 0.07 to 0.13 if 5% were wrong. The achievable AURC, which is an area under a convex hull,
+exceeds the nominal proportion if the confidence is useless (at most 0.041).
 """
 
 
 def declining_page(path: Path) -> str:
-    """Return the page of what was counted so far."""
+    """Return the page as Markdown."""
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     lines = [
         _INTRODUCTION,
@@ -162,20 +176,20 @@ def declining_page(path: Path) -> str:
         rates = {name: count / record["runs"] for name, count in record["wins"].items()}
         worst = max((name for name in rates if name != SHORT), key=lambda name: rates[name])
         items = f"{record['clusters']} x {record['size']}" if record["size"] > 1 else f"{record['clusters']}"
-        shown = ("augrc", "aurc", "selective_accuracy", "wrong_rate", worst)
+        columns = ("augrc", "aurc", "selective_accuracy", "wrong_rate", worst)
         cells = [
             items,
             f"{record['wrong']:g}",
             "informative" if record["informative"] else "useless",
-            "same" if record["same_answers"] else "own",
+            "same" if record["same_answers"] else "independent",
             record["declines"],
             f"{record['runs']:,}",
-            *(_rate(rates[name], record["runs"]) for name in shown),
+            *(_rate(rates[name], record["runs"]) for name in columns),
             f"`{worst}`" if rates[worst] else "",
             _rate(rates[SHORT], record["runs"]),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", f"Metrics: {', '.join(f'`{name}`' for name in METRICS)}.", ""])
+    return "\n".join([*lines, "", f"Simulated metrics: {', '.join(f'`{name}`' for name in METRICS)}.", ""])
 
 
 def _rate(rate: float, runs: int) -> str:

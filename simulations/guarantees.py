@@ -1,10 +1,11 @@
-"""Promises: how often a threshold that was promised is broken by the population, and how much is answered by it.
+"""Risk guarantees: how often the population violates a guaranteed risk, and how many items are answered.
 
-An item is wrong with a chance that depends on its difficulty, which the confidence sees but for noise, and on an effect
-of its cluster, which it hardly sees: that is what makes answers of one patient go wrong together. A data set is drawn,
-`abstain.choose_threshold` chooses as a user would let it, and the risk of the population at that threshold says whether
-the promise was broken. Beside the methods stand two that are none of ours: the threshold that merely looks good
-("naive"), and items taken as independent although they are not ("independence").
+The probability of a wrong answer depends on the difficulty of the item, which the confidence reflects with some noise,
+and on an effect of its cluster, which the confidence hardly reflects. This effect makes answers about one patient wrong
+together. For each data set, `abstain.choose_threshold` chooses a threshold. The guarantee is violated if the risk of
+the population at that threshold exceeds the requested risk. Two methods that abstain does not offer are shown for
+comparison: the threshold whose observed risk is low enough ("naive"), and a test that ignores the clusters
+("independence").
 """
 
 from __future__ import annotations
@@ -30,13 +31,22 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["CELLS", "DELTA", "Cell", "Counted", "Population", "guarantees_page", "keep_guarantees", "run"]
+__all__ = [
+    "CELLS",
+    "DELTA",
+    "Cell",
+    "GuaranteeCounts",
+    "Population",
+    "guarantees_page",
+    "run_cell",
+    "simulate_guarantees",
+]
 
 DELTA = 0.10
 RISK = {"frequent": 0.10, "rare": 0.02}
 CLUSTERS = (40, 200, 600)
 _EFFECT = {"none": 0.0, "weak": 0.4, "strong": 1.5}
-# So that about eight in ten answers could be given at the risk that is asked for.
+# With these constants, about 80% of the items can be answered at the requested risk.
 _BASE = {
     ("frequent", "none"): -2.25,
     ("frequent", "weak"): -2.3,
@@ -49,17 +59,17 @@ _POPULATION = 2_000_000
 CLUSTERED = ("cluster-t", "cluster-t, holm", "betting", "hoeffding-bentkus", "independence", "naive")
 JOINT = ("joint cluster-t", "joint betting", "crc")
 INDEPENDENT = ("binomial", "binomial, holm", "sgr", "hoeffding-bentkus", "betting", "naive")
-# What these promise is broken more often than delta, and is meant to be seen doing so.
+# These methods are known to violate the risk too often, and are shown for comparison.
 _FAILING = ("independence", "naive")
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What is drawn from.
+    """A population to draw data sets from.
 
     Attributes:
         errors: "frequent" or "rare".
-        effect: how much clusters share: "none", "weak" or "strong".
+        effect: the effect of the cluster: "none", "weak" or "strong".
         size: items per cluster.
     """
 
@@ -69,31 +79,31 @@ class Population:
 
     @property
     def risk(self) -> float:
-        """The risk that is asked for."""
+        """The requested risk."""
         return RISK[self.errors]
 
     def draw(self, generator: np.random.Generator, clusters: int) -> tuple[NDArray[np.intp], Floats, Floats]:
-        """Return the clusters, losses and confidences of so many clusters."""
+        """Return the clusters, losses and confidences of one data set."""
         cluster = np.repeat(np.arange(clusters), self.size)
         count = len(cluster)
-        hidden = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
+        effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
         difficulty = _BASE[self.errors, self.effect] + 1.5 * generator.standard_normal(count)
-        wrong = generator.random(count) < _sigmoid(difficulty + hidden)
-        seen = _sigmoid(-difficulty - 0.3 * hidden + 0.5 * generator.standard_normal(count))
-        return cluster, wrong.astype(np.float64), seen
+        wrong = generator.random(count) < _sigmoid(difficulty + effect)
+        confidence = _sigmoid(-difficulty - 0.3 * effect + 0.5 * generator.standard_normal(count))
+        return cluster, wrong.astype(np.float64), confidence
 
     def items(self, generator: np.random.Generator, clusters: int) -> Items:
-        """Return one data set as items; where clusters have one item, no cluster is named."""
-        cluster, wrong, seen = self.draw(generator, clusters)
+        """Return one data set as items, without clusters if every cluster has one item."""
+        cluster, wrong, confidence = self.draw(generator, clusters)
         truth = np.arange(len(cluster)) % 2
         prediction = np.where(wrong > 0, 1 - truth, truth)
-        named = None if self.size == 1 else cluster
-        return Items.from_arrays(truth, prediction, confidence=seen, cluster=named)
+        cluster_ids = None if self.size == 1 else cluster
+        return Items.from_arrays(truth, prediction, confidence=confidence, cluster=cluster_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is simulated at once; clusters of one item are as many as the items of clusters of eight."""
+    """One simulated setting. With one item per cluster, there are eight times as many clusters."""
 
     population: Population
     clusters: int
@@ -101,20 +111,28 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What the cell is known by."""
+        """The name of the cell in the results."""
         return "; ".join(map(str, (*asdict(self.population).values(), self.clusters, self.method)))
 
     def items(self, run: int) -> Items:
-        """Return one of its data sets, the same for every method."""
-        place = "; ".join(map(str, (*asdict(self.population).values(), self.clusters, run)))
-        seed = int.from_bytes(hashlib.sha256(place.encode()).digest()[:8], "little")
-        many = 8 * self.clusters if self.population.size == 1 else self.clusters
-        return self.population.items(np.random.default_rng(seed), many)
+        """Return a data set, which is the same for every method."""
+        name = "; ".join(map(str, (*asdict(self.population).values(), self.clusters, run)))
+        seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+        clusters = 8 * self.clusters if self.population.size == 1 else self.clusters
+        return self.population.items(np.random.default_rng(seed), clusters)
 
 
 @dataclass(slots=True)
-class Counted:
-    """What was counted: data sets, broken promises, data sets without one, and sums of coverage and of risk."""
+class GuaranteeCounts:
+    """The counts of one cell.
+
+    Attributes:
+        runs: data sets.
+        broken: data sets whose risk in the population exceeds the requested risk.
+        nothing: data sets without a guarantee.
+        coverage: the sum of the coverages.
+        risk: the sum of the risks.
+    """
 
     runs: int = 0
     broken: int = 0
@@ -132,53 +150,55 @@ CELLS = tuple(
 )
 
 
-def keep_guarantees(
+def simulate_guarantees(
     cells: Sequence[Cell], runs: int, path: Path, progress: Callable[[int], None] | None = None
 ) -> None:
-    """Simulate cells that have fewer runs than asked for, and keep what was counted in a file."""
+    """Simulate cells up to a number of data sets each, and store the counts in a file."""
     lines = path.read_text().splitlines() if path.exists() else []
     records = {json.loads(line)["cell"]: json.loads(line) for line in lines}
     for cell in cells:
         start = records.get(cell.key, {}).get("runs", 0)
         if start >= runs:
             continue
-        found = run(cell, start, runs, progress)
-        before = records.get(cell.key, {})
-        counted = {name: value + before.get(name, 0) for name, value in asdict(found).items()}
-        about = {**asdict(cell.population), "clusters": cell.clusters, "method": cell.method}
-        records[cell.key] = {"cell": cell.key, **about, **counted, "possible": _possible(cell)}
-        beside = path.with_suffix(".part")
-        beside.write_text("".join(json.dumps(record) + "\n" for _, record in sorted(records.items())))
-        beside.replace(path)
+        counts = run_cell(cell, start, runs, progress)
+        earlier = records.get(cell.key, {})
+        totals = {name: value + earlier.get(name, 0) for name, value in asdict(counts).items()}
+        settings = {**asdict(cell.population), "clusters": cell.clusters, "method": cell.method}
+        records[cell.key] = {"cell": cell.key, **settings, **totals, "possible": _best_coverage(cell)}
+        temporary = path.with_suffix(".part")
+        temporary.write_text("".join(json.dumps(record) + "\n" for _, record in sorted(records.items())))
+        temporary.replace(path)
 
 
-def run(cell: Cell, start: int, stop: int, progress: Callable[[int], None] | None = None) -> Counted:
-    """Choose on the data sets from `start` to `stop`, and count."""
-    counted, joint = Counted(), cell.method in JOINT
+def run_cell(
+    cell: Cell, start: int, stop: int, progress: Callable[[int], None] | None = None
+) -> GuaranteeCounts:
+    """Choose a threshold for each data set from `start` to `stop`, and return the counts."""
+    counts, joint = GuaranteeCounts(), cell.method in JOINT
     for number in range(start, stop):
-        threshold = _threshold(cell, cell.items(number))
-        counted.runs += 1
+        threshold = _choose_threshold(cell, cell.items(number))
+        counts.runs += 1
         if threshold is None:
-            counted.nothing += 1
+            counts.nothing += 1
         else:
-            coverage, risk = _truth(cell.population, threshold, joint=joint)
-            counted.coverage += coverage
-            counted.risk += risk
-            counted.broken += risk > cell.population.risk
+            coverage, risk = _population_coverage_and_risk(cell.population, threshold, joint=joint)
+            counts.coverage += coverage
+            counts.risk += risk
+            counts.broken += risk > cell.population.risk
         if progress is not None:
             progress(1)
-    return counted
+    return counts
 
 
-def _threshold(cell: Cell, items: Items) -> float | None:
-    """The threshold that a method chooses."""
+def _choose_threshold(cell: Cell, items: Items) -> float | None:
+    """Return the threshold that the method of the cell chooses; None without a guarantee."""
     method, risk = cell.method, cell.population.risk
     if method == "naive":
         curve = risk_coverage_curve(
             (items.truth != items.prediction).astype(float), items.signals["confidence"].values
         )
-        kept = np.flatnonzero(curve.selective_risk <= risk)
-        return float(curve.threshold[kept[-1]]) if len(kept) else None
+        acceptable = np.flatnonzero(curve.selective_risk <= risk)
+        return float(curve.threshold[acceptable[-1]]) if len(acceptable) else None
     options: dict[str, Any] = {"risk": risk, "sure": 1.0 - DELTA}
     name, _, search = method.removeprefix("joint ").partition(", ")
     if search:
@@ -195,27 +215,29 @@ def _threshold(cell: Cell, items: Items) -> float | None:
 
 @cache
 def _population(population: Population) -> tuple[Floats, Floats]:
-    """Confidences of a draw so large that its own error does not matter, descending, and the errors above each."""
+    """Return the descending confidences of a very large sample, and the number of errors at or above each."""
     generator = np.random.default_rng(0)
-    _, wrong, seen = population.draw(generator, _POPULATION // population.size)
-    order = np.argsort(-seen)
-    return seen[order], np.cumsum(wrong[order])
+    _, wrong, confidence = population.draw(generator, _POPULATION // population.size)
+    order = np.argsort(-confidence)
+    return confidence[order], np.cumsum(wrong[order])
 
 
-def _truth(population: Population, threshold: float, *, joint: bool) -> tuple[float, float]:
-    seen, wrong = _population(population)
-    count = int(np.searchsorted(-seen, -threshold, side="right"))
+def _population_coverage_and_risk(
+    population: Population, threshold: float, *, joint: bool
+) -> tuple[float, float]:
+    confidence, errors = _population(population)
+    count = int(np.searchsorted(-confidence, -threshold, side="right"))
     if not count:
         return 0.0, 0.0
-    return count / len(seen), float(wrong[count - 1]) / (len(seen) if joint else count)
+    return count / len(confidence), float(errors[count - 1]) / (len(confidence) if joint else count)
 
 
-def _possible(cell: Cell) -> float:
-    """The largest coverage whose risk in the population is at most what was asked for."""
-    seen, wrong = _population(cell.population)
-    over = len(seen) if cell.method in JOINT else np.arange(1, len(seen) + 1)
-    kept = np.flatnonzero(wrong / over <= cell.population.risk)
-    return float(kept[-1] + 1) / len(seen) if len(kept) else 0.0
+def _best_coverage(cell: Cell) -> float:
+    """Return the largest coverage whose risk in the population is at most the requested risk."""
+    confidence, errors = _population(cell.population)
+    denominator = len(confidence) if cell.method in JOINT else np.arange(1, len(confidence) + 1)
+    acceptable = np.flatnonzero(errors / denominator <= cell.population.risk)
+    return float(acceptable[-1] + 1) / len(confidence) if len(acceptable) else 0.0
 
 
 def _sigmoid(value: Floats) -> Any:
@@ -223,29 +245,39 @@ def _sigmoid(value: Floats) -> Any:
 
 
 _INTRODUCTION = f"""\
-# Simulated promises
+# Simulated risk guarantees
 
-Made from `simulations/guarantees.jsonl` by `make docs`; `make simulate` counts further. How often is a promise broken,
-and how much is answered, when thresholds are chosen through the same function that users call?
+A threshold with a risk guarantee is chosen on one data set. How often is the risk in the population higher than
+guaranteed, and how many items are answered? Thresholds are chosen with the function that users call. `make docs`
+generates this page from `simulations/guarantees.jsonl`, and `make simulate` adds data sets to that file.
 
-**Populations.** Errors are frequent (a risk of {100 * RISK["frequent"]:g}% is asked for) or rare
-({100 * RISK["rare"]:g}%). Items come in clusters of 8 or 20 that share an effect which the confidence hardly sees, weak
-or strong; or each by itself, eight times as many as there would be clusters. Every promise is made
-{100 * (1 - DELTA):g}% sure, so that at most {100 * DELTA:g}% of them may be broken; for conformal risk control (`crc`)
-it is the mean risk that must keep to the risk asked for, and how many single data sets exceed it is shown beside. The
-exact populations are in `simulations/guarantees.py`.
+**What was simulated.** Errors are frequent (the requested risk is {100 * RISK["frequent"]:g}%) or rare
+({100 * RISK["rare"]:g}%). Items belong to clusters of 8 or 20 items with a common effect, which is weak or strong and
+which the confidence hardly reflects. For independent items, a data set has eight times as many items as there are
+clusters in the other data sets. Every guarantee has a confidence level of {100 * (1 - DELTA):g}%, so at most
+{100 * DELTA:g}% of the data sets may violate it. Conformal risk control (`crc`) guarantees the mean risk instead: the
+table shows that mean, and the proportion of single data sets that exceed the requested risk. The populations are
+defined in `simulations/guarantees.py`.
 
-**How to read it.** *Broken* is the share of data sets whose threshold has a higher risk in the population, with its
-Monte-Carlo error in brackets; **bold** where it exceeds what may be broken by more than twice that error. *Nothing* is
-the share of data sets for which nothing could be promised. *Coverage* is the mean share of items answered, 0 where
-nothing is promised; *possible* is the largest share that keeps to the risk in the population. *independence* takes
-items of one cluster as independent, and *naive* takes the largest coverage whose risk was seen to keep to the risk:
-neither is offered by abstain.
+**How to read the tables.** Each row is one method in one setting.
+
+| column | meaning |
+|---|---|
+| violated | The proportion of data sets whose threshold has a higher risk in the population than requested. The Monte \
+Carlo standard error is in parentheses. **Bold**: the proportion exceeds {DELTA:g} by more than two standard errors. |
+| no guarantee | The proportion of data sets for which no threshold could be guaranteed |
+| coverage | The mean proportion of answered items, which is 0 without a guarantee |
+| best coverage | The largest proportion of items that can be answered at the requested risk in the population |
+
+**What falls short.** Two methods that abstain does not offer violate the risk too often. *independence* treats the
+items of a cluster as independent. *naive* takes the largest coverage whose observed risk is at most the requested risk.
+With clusters, *hoeffding-bentkus* gave no guarantee in any data set, and *betting* gave none with 40 clusters, or with
+200 clusters if errors are rare.
 """
 
 
 def guarantees_page(path: Path) -> str:
-    """Return the page of what was counted so far."""
+    """Return the page as Markdown."""
     lines = path.read_text().splitlines() if path.exists() else []
     records = [json.loads(line) for line in lines]
     parts = [_INTRODUCTION, *_summary(records)]
@@ -255,39 +287,47 @@ def guarantees_page(path: Path) -> str:
 
 
 def _summary(records: Sequence[dict[str, Any]]) -> list[str]:
-    """The worst cell of every method, and what it keeps at 200 clusters."""
+    """Return the table with the worst setting of every method, and its coverage with 200 clusters."""
     lines = [
-        "## In short",
+        "## Summary",
         "",
-        "| method | items | cells | broken, worst cell | coverage of what is possible, 200 clusters |",
+        "The last column is the coverage divided by the best coverage, in the settings with 200 clusters.",
+        "",
+        "| method | items | settings | violated, worst setting | relative coverage |",
     ]
     lines.append("|---|---|---|---|---|")
-    for kind, wanted in (("independent", True), ("in clusters", False)):
-        methods = dict.fromkeys(record["method"] for record in records if (record["size"] == 1) is wanted)
+    for items, independent in (("independent", True), ("in clusters", False)):
+        group = [record for record in records if (record["size"] == 1) is independent]
+        methods = dict.fromkeys(record["method"] for record in group)
         for method in sorted(methods, key=lambda name: (name in _FAILING, name)):
-            own = [
-                record for record in records if record["method"] == method and (record["size"] == 1) is wanted
+            settings = [record for record in group if record["method"] == method]
+            worst = max(settings, key=lambda record: record["broken"] / record["runs"])
+            relative = [
+                record["coverage"] / record["runs"] / max(record["possible"], 1e-9)
+                for record in settings
+                if record["clusters"] == 200
             ]
-            worst = max(own, key=lambda record: record["broken"] / record["runs"])
-            middle = [record for record in own if record["clusters"] == 200]
-            kept = [record["coverage"] / record["runs"] / max(record["possible"], 1e-9) for record in middle]
-            told = f"{min(kept):.2f} to {max(kept):.2f}" if kept else ""
-            lines.append(f"| {method} | {kind} | {len(own)} | {_broken(worst)} | {told} |")
+            extremes = f"{min(relative):.2f} to {max(relative):.2f}" if relative else ""
+            lines.append(f"| {method} | {items} | {len(settings)} | {_violated(worst)} | {extremes} |")
     return [*lines, ""]
 
 
 def _table(size: int, records: Sequence[dict[str, Any]]) -> list[str]:
     title = "Independent items" if size == 1 else f"{size} items per cluster"
-    head = "| clusters | errors | effect | method | data sets | broken | nothing | coverage | possible |"
-    lines = [f"## {title}", "", head]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
-    for record in sorted(records, key=_place):
+    unit = "items" if size == 1 else "clusters"
+    lines = [
+        f"## {title}",
+        "",
+        f"| {unit} | errors | effect | method | data sets | violated | no guarantee | coverage | best coverage |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for record in sorted(records, key=_sort_key):
         runs = record["runs"]
-        many = f"{8 * record['clusters']:,} items" if size == 1 else f"{record['clusters']:,}"
-        broken = _broken(record)
+        count = f"{8 * record['clusters']:,}" if size == 1 else f"{record['clusters']:,}"
+        violated = _violated(record)
         if record["method"] == "crc":
-            broken = f"mean risk {record['risk'] / runs:.4f}; {broken} exceed it"
-        cells = (many, record["errors"], record["effect"], record["method"], f"{runs:,}", broken)
+            violated = f"{violated}, mean risk {record['risk'] / runs:.4f}"
+        cells = (count, record["errors"], record["effect"], record["method"], f"{runs:,}", violated)
         proportions = (
             f"{record['nothing'] / runs:.2f}",
             f"{record['coverage'] / runs:.3f}",
@@ -297,14 +337,14 @@ def _table(size: int, records: Sequence[dict[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def _place(record: dict[str, Any]) -> tuple[Any, ...]:
+def _sort_key(record: dict[str, Any]) -> tuple[Any, ...]:
     order = (*CLUSTERED, *JOINT, *INDEPENDENT)
     return (record["errors"], record["effect"], record["clusters"], order.index(record["method"]))
 
 
-def _broken(record: dict[str, Any]) -> str:
+def _violated(record: dict[str, Any]) -> str:
     proportion = record["broken"] / record["runs"]
     error = math.sqrt(max(proportion, 1.0 / record["runs"]) * (1.0 - proportion) / record["runs"])
-    told = f"{proportion:.3f} ({error:.3f})"
-    over = proportion > DELTA + 2.0 * error and record["method"] != "crc"
-    return f"**{told}**" if over else told
+    text = f"{proportion:.3f} ({error:.3f})"
+    too_many = proportion > DELTA + 2.0 * error and record["method"] != "crc"
+    return f"**{text}**" if too_many else text

@@ -1,7 +1,8 @@
-"""Populations to draw from: items in clusters that share an effect, answered or not, right or wrong, more or less sure.
+"""Simulated populations: items in clusters with a common effect, with answers, abstentions and confidences.
 
-An item's difficulty is the sum of a base, its cluster's effect and its own; it decides how likely the answer is wrong,
-whether the model abstains, and, with noise, how sure it is. Intervals and sets come from the same clusters.
+The difficulty of an item is the sum of a constant, the effect of its cluster and a random part. It determines the
+probability of a wrong answer and, with noise, the abstention and the confidence. Prediction intervals and sets are
+drawn for such clusters as well.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["SCENARIOS", "Answers", "Bounds", "Scenario"]
 
 _BASE = {"frequent": -0.8, "rare": -4.2}
 _EFFECT = {"strong": 1.0, "weak": 0.3}
-# Where five levels of confidence part: about as many items in each.
+# Limits between five levels of confidence, which have about the same number of items.
 _CUTS = {"frequent": (0.35, 0.55, 0.7, 0.85), "rare": (0.95, 0.97, 0.985, 0.995)}
 _MEAN_SIZE = 8
 _ABSTAINS_FROM = 1.7
@@ -42,7 +43,7 @@ class Answers:
 
     @property
     def items(self) -> Items:
-        """The rows as items: labels 0 and 1 in turn, and predictions that are them or not."""
+        """The rows as items, with labels that alternate between 0 and 1."""
         truth = np.arange(len(self.cluster)) % 2
         prediction = np.where(self.wrong, 1 - truth, truth)
         return Items.from_arrays(
@@ -72,9 +73,9 @@ class Scenario:
 
     Attributes:
         errors: "frequent" or "rare".
-        confidence: "continuous", or "levels" for five of them.
-        sizes: "equal" clusters of 8 items, or "unequal" ones of 1 to some 50, 8 on average.
-        effect: "strong" or "weak" agreement within a cluster.
+        confidence: "continuous", or "levels" for five levels.
+        sizes: "equal" clusters with 8 items, or "unequal" clusters with 1 to about 50 items, 8 on average.
+        effect: "strong" or "weak" effect of the cluster.
     """
 
     errors: str = "frequent"
@@ -84,7 +85,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """The settings as words."""
+        """The settings as text."""
         return ", ".join(str(value) for value in asdict(self).values())
 
     def answers(
@@ -95,39 +96,39 @@ class Scenario:
         own: np.random.Generator | None = None,
         step: float = 0.0,
     ) -> Answers:
-        """Draw answers of so many clusters.
+        """Draw a data set of answers.
 
         Args:
             generator: the random numbers of the items: clusters, effects, difficulties.
-            clusters: how many.
-            own: the random numbers of the system; those of the items when left out.
-            step: how much easier the items are for it, in log-odds.
+            clusters: the number of clusters.
+            own: the random numbers of the system. Default: `generator`.
+            step: how much easier the items are for the system, in log-odds.
         """
         cluster = self._clusters(generator, clusters)
         count, base = len(cluster), _BASE[self.errors]
         effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
         difficulty = base + effect + generator.standard_normal(count) - step
-        luck = own or generator
-        wrong = luck.random(count) < _sigmoid(difficulty)
-        abstained = difficulty - base + luck.standard_normal(count) > _ABSTAINS_FROM
-        sure = _sigmoid(-difficulty + 0.5 * luck.standard_normal(count))
+        own = own or generator
+        wrong = own.random(count) < _sigmoid(difficulty)
+        abstained = difficulty - base + own.standard_normal(count) > _ABSTAINS_FROM
+        confidence = _sigmoid(-difficulty + 0.5 * own.standard_normal(count))
         if self.confidence == "levels":
-            sure = 0.196 * (1 + np.searchsorted(_CUTS[self.errors], sure))
-        return Answers(cluster, wrong, abstained, sure)
+            confidence = 0.196 * (1 + np.searchsorted(_CUTS[self.errors], confidence))
+        return Answers(cluster, wrong, abstained, confidence)
 
     def bounds(self, generator: np.random.Generator, clusters: int) -> Bounds:
-        """Draw predictions with intervals and sets of so many clusters."""
+        """Draw a data set of prediction intervals and sets."""
         cluster = self._clusters(generator, clusters)
         count = len(cluster)
         spread = 0.5 + generator.random(count)
         effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
         noise = (0.7 * effect + generator.standard_normal(count)) * spread
-        reach = _MISSES[self.errors] * spread * (1.0 + 0.2 * generator.random(count))
+        half_width = _MISSES[self.errors] * spread * (1.0 + 0.2 * generator.random(count))
         label = generator.integers(0, 4, count)
-        within = np.abs(noise) <= reach
+        covered = np.abs(noise) <= half_width
         sets = generator.random((count, 4)) < 0.3
-        sets[np.arange(count), label] = within
-        return Bounds(cluster, noise, np.column_stack([-reach, reach]), label, sets)
+        sets[np.arange(count), label] = covered
+        return Bounds(cluster, noise, np.column_stack([-half_width, half_width]), label, sets)
 
     def _clusters(self, generator: np.random.Generator, clusters: int) -> Indices:
         sizes = np.full(clusters, _MEAN_SIZE)

@@ -1,4 +1,4 @@
-"""The page that the documentation shows, made from what was counted."""
+"""The page "Simulated coverage of confidence intervals", generated from the counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from simulations.coverage import RANGE, Tallied
+from simulations.coverage import RANGE, CoverageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,91 +20,101 @@ Row = tuple[str, str]
 Record = dict[str, Any]
 
 _INTRODUCTION = """\
-# Simulated coverage
+# Simulated coverage of confidence intervals
 
-Made from `simulations/results.jsonl` by `make docs`; `make simulate` counts further. How often do intervals at level
-0.95 hold the value of the population, through the same calls that users make?
+How often does a confidence interval at level 0.95 contain the true value? To find out, data sets are drawn from
+populations whose metrics are known, and evaluated with the functions that users call. `make docs` generates this page
+from `simulations/results.jsonl`, and `make simulate` adds data sets to that file.
 
-**Populations.** Items come in clusters that share an effect, strong or weak. Clusters have 8 items each, or 1 to some
-50. Errors are frequent (three answers in ten) or rare (one in fifty). Confidences are continuous, or of five levels.
-The model abstains where it is hard. That makes eight scenarios with frequent errors and eight with rare ones; the
-exact ones are in `simulations/scenarios.py`.
+**What was simulated.** Items belong to clusters with a common effect, which is strong or weak. Clusters have 8 items
+each, or from 1 to about 50. Errors are frequent (30% of the answers) or rare (2%). Confidences are continuous or have
+five levels. The model abstains on hard items. These choices give 16 scenarios: eight with frequent errors and eight
+with rare errors. They are defined in `simulations/scenarios.py`.
 
-**How to read it.** *Coverage* is that of the scenario with the lowest, and of the one with the highest, with the
-Monte-Carlo error of the lowest in brackets. The lowest of eight is lower than any of them by chance alone, by about
-one and a half times that error. *Bounds* is the share of intervals that are exact bounds, because nothing varied;
-*none* the share of data sets without an interval, mostly because the metric was undefined. *Width* is the mean width.
-The percentile interval of the bootstrap (1,000 resamples) stands beside where it was simulated, on the same data
-sets.
+**How to read the tables.** A row combines the eight scenarios with frequent errors, or the eight with rare errors. The
+first columns are about the default interval, the jackknife.
+
+| column | meaning |
+|---|---|
+| coverage | The proportion of intervals that contain the true value, in the scenario with the lowest proportion and \
+in the scenario with the highest. It should be about 0.95. The Monte Carlo standard error of the lowest proportion is \
+in parentheses. The lowest of eight proportions is too low by chance, by about one and a half standard errors. |
+| bounds | The proportion of intervals that are exact bounds, because the data do not vary (for example, there is no \
+error) |
+| none | The proportion of data sets without an interval, mostly because the metric is undefined |
+| width | The mean width of the intervals |
+| percentile, bca | Coverage and width of the bootstrap intervals (1,000 resamples) for some of the same data sets, if \
+they were simulated |
 """
-# Why some intervals hold the truth more often than they say, or less.
+# Reasons why the coverage of some intervals is above or below the range.
 _WIDE = {
-    "upper end alone: chance makes it positive, and only how large it can be is told": (
+    "chance makes the metric positive, so the interval has only an upper limit": (
         *("interval hsic", "smooth_calibration_error", "set coverage_gap[true class]"),
     ),
-    "the interval is made around the debiased value, and never leaves the plain one out": (
+    "the interval is computed around the debiased value and extended to the plain value": (
         "expected_calibration_error",
     ),
-    "read off the intervals of the curve, each of which must hold": (
+    "the interval combines intervals along the risk-coverage curve, all of which must hold": (
         *("coverage_at_risk@0.1", "coverage_at_accuracy@0.9"),
     ),
-    "a whole number of classes: the interval holds a whole step": (
+    "the metric is a whole number of classes, so the interval contains a whole step": (
         *("set width_quantile[0.5]", "set width_quantile[0.95]"),
     ),
-    "the lowest of several parts: its upper end is as far as for all of them together": (
+    "the metric is the lowest of several groups, and the upper limit holds for all groups jointly": (
         *(
             "interval size_stratified_coverage",
             "set size_stratified_coverage",
             "set worst_coverage[true class]",
         ),
     ),
-    "over all steps that the coverage could fall on, where there are few levels": (
+    "with few confidence levels, the interval contains all steps at which the coverage may be reached": (
         *("risk_at_coverage@0.2", "risk_at_coverage@0.5", "risk_at_coverage@0.7"),
     ),
 }
 _NARROW = {
-    "a heavy tail: few rows carry most of it, and most data sets hold none of them": (
+    "the metric has a heavy tail: it depends mostly on few rows, which most data sets do not contain": (
         *("negative_log_likelihood", "interval winkler_score"),
     ),
-    "a size that is rare in the population is missing from many data sets, and then another one is the lowest": (
+    "many data sets do not contain a size that is rare in the population, so another size has the lowest coverage": (
         "set size_stratified_coverage",
     ),
-    "by chance, the lowest of several small parts lies below that of the population": (
+    "the lowest value of several small groups is below that of the population by chance": (
         *("interval size_stratified_coverage", "set worst_coverage[true class]"),
     ),
-    "few rows lie beyond so high a quantile": ("interval width_quantile[0.95]",),
+    "few rows are above such a high quantile": ("interval width_quantile[0.95]",),
 }
-_USUAL_WIDE = "few errors, or few clusters, leave little to go by, and the interval is on the safe side"
+_USUAL_WIDE = "few errors or few clusters give little information, so the interval is conservative"
 _USUAL_NARROW = "not explained yet"
 
 
 def page(results: Path, differences: Path) -> str:
-    """Return the page of what was counted so far."""
+    """Return the page as Markdown."""
     by_method: dict[str, dict[tuple[int, Row], list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in _records(results):
+    for record in _read_records(results):
         row = (record["metric"], record["errors"])
         by_method[record["method"]][record["clusters"], row].append(record)
-    own = by_method.pop("jackknife", {})
-    lines = [_INTRODUCTION, *_leaving(own)]
-    for clusters in sorted({clusters for clusters, _ in own}):
-        rows = {row: records for (count, row), records in own.items() if count == clusters}
+    jackknife = by_method.pop("jackknife", {})
+    lines = [_INTRODUCTION, *_outside_range(jackknife)]
+    for clusters in sorted({clusters for clusters, _ in jackknife}):
+        rows = {row: records for (count, row), records in jackknife.items() if count == clusters}
         others = {
-            method: {row: records for (count, row), records in found.items() if count == clusters}
-            for method, found in sorted(by_method.items())
+            method: {row: records for (count, row), records in all_rows.items() if count == clusters}
+            for method, all_rows in sorted(by_method.items())
         }
-        lines += _table(clusters, rows, {method: found for method, found in others.items() if found})
-    return "\n".join([*lines, *_differences(_records(differences)), ""])
+        others = {method: other_rows for method, other_rows in others.items() if other_rows}
+        lines += _table(clusters, rows, others)
+    return "\n".join([*lines, *_differences(_read_records(differences)), ""])
 
 
-def _records(path: Path) -> list[Record]:
+def _read_records(path: Path) -> list[Record]:
     lines = path.read_text().splitlines() if path.exists() else []
-    found = [json.loads(line) for line in lines]
-    # Later lines stand in for earlier ones.
-    return list({(record["cell"], record.get("metric")): record for record in found}.values())
+    records = [json.loads(line) for line in lines]
+    # A later line replaces an earlier one.
+    return list({(record["cell"], record.get("metric")): record for record in records}.values())
 
 
-def _tallied(record: Record) -> Tallied:
-    return Tallied(**{part.name: record[part.name] for part in fields(Tallied)})
+def _counts(record: Record) -> CoverageCounts:
+    return CoverageCounts(**{part.name: record[part.name] for part in fields(CoverageCounts)})
 
 
 def _table(
@@ -112,82 +122,89 @@ def _table(
 ) -> list[str]:
     runs = sorted({record["runs"] for records in rows.values() for record in records})
     scenarios = len({record["cell"] for records in rows.values() for record in records})
-    sets = f"{runs[0]:,}" if len(runs) == 1 else f"{runs[0]:,} to {runs[-1]:,}"
+    data_sets = f"{runs[0]:,}" if len(runs) == 1 else f"{runs[0]:,} to {runs[-1]:,}"
     heads = ["metric", "errors", "coverage", "bounds", "none", "width"]
-    heads += [f"{method}: {what}" for method in others for what in ("coverage", "width")]
-    lines = [f"## {clusters:,} clusters", "", f"{sets} data sets per scenario, {scenarios} scenarios.", ""]
+    heads += [f"{method}: {column}" for method in others for column in ("coverage", "width")]
+    lines = [f"## {clusters:,} clusters", "", f"{scenarios} scenarios with {data_sets} data sets each.", ""]
     lines += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in sorted(rows):
-        counts = [_tallied(record) for record in rows[row]]
-        together = _together(counts)
-        cells = [f"`{row[0]}`", row[1], _coverage(counts), _share(together.bounds, together.intervals)]
-        cells += [_share(together.undefined, together.runs), _width(together)]
-        for found in others.values():
-            beside = [_tallied(record) for record in found.get(row, [])]
-            cells += [_coverage(beside), _width(_together(beside))] if beside else ["", ""]
+        by_scenario = [_counts(record) for record in rows[row]]
+        total = _sum(by_scenario)
+        cells = [f"`{row[0]}`", row[1], _coverage(by_scenario), _percent(total.bounds, total.intervals)]
+        cells += [_percent(total.undefined, total.runs), _width(total)]
+        for other_rows in others.values():
+            other = [_counts(record) for record in other_rows.get(row, [])]
+            cells += [_coverage(other), _width(_sum(other))] if other else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 
-def _together(counts: Iterable[Tallied]) -> Tallied:
-    total = Tallied()
-    for each in counts:
-        total = total.plus(each)
+def _sum(by_scenario: Iterable[CoverageCounts]) -> CoverageCounts:
+    total = CoverageCounts()
+    for counts in by_scenario:
+        total = total.plus(counts)
     return total
 
 
-def _coverage(counts: Sequence[Tallied]) -> str:
-    told = sorted((each for each in counts if each.intervals), key=lambda each: each.coverage)
-    if not told:
+def _coverage(by_scenario: Sequence[CoverageCounts]) -> str:
+    with_intervals = sorted(
+        (counts for counts in by_scenario if counts.intervals), key=lambda counts: counts.coverage
+    )
+    if not with_intervals:
         return "none"
-    low, high = told[0], told[-1]
-    # At a coverage of 1 the formula would say that there is no error.
+    low, high = with_intervals[0], with_intervals[-1]
+    # At a coverage of 1 the formula would give an error of 0.
     proportion = min(low.coverage, 1.0 - 1.0 / low.intervals)
     error = math.sqrt(proportion * (1.0 - proportion) / low.intervals)
     return f"{low.coverage:.3f} ({error:.3f}) to {high.coverage:.3f}"
 
 
-def _share(part: int, whole: int) -> str:
+def _percent(part: int, total: int) -> str:
     if not part:
         return ""
-    return f"{100 * part / whole:.0f}%" if part / whole >= 0.005 else "below 1%"
+    return f"{100 * part / total:.0f}%" if part / total >= 0.005 else "below 1%"
 
 
-def _width(tallied: Tallied) -> str:
-    if not tallied.intervals:
+def _width(counts: CoverageCounts) -> str:
+    if not counts.intervals:
         return ""
-    mean = tallied.width / tallied.intervals
+    mean = counts.width / counts.intervals
     return f"{mean:.3f}" if math.isfinite(mean) else "infinite"
 
 
-def _leaving(own: Mapping[tuple[int, Row], list[Record]]) -> list[str]:
-    """Which rows leave the range, and why: below in any scenario, above in all scenarios together."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = {
-        side: defaultdict(lambda: defaultdict(list)) for side in ("below", "above")
-    }
-    for (clusters, (metric, errors)), records in sorted(own.items()):
-        counts = [_tallied(record) for record in records]
-        place = f"{errors}, {clusters:,}"
-        if any(each.too_narrow for each in counts):
-            found["below"][_reason(_NARROW, metric, _USUAL_NARROW)][metric].append(place)
-        elif _together(counts).too_wide:
-            found["above"][_reason(_WIDE, metric, _USUAL_WIDE)][metric].append(place)
+def _outside_range(jackknife: Mapping[tuple[int, Row], list[Record]]) -> list[str]:
+    """Return the section about rows outside the range: below in any scenario, or above in all of them together."""
+    reasons: dict[tuple[str, str, str], str] = {}
+    cluster_counts: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for (clusters, (metric, errors)), records in sorted(jackknife.items()):
+        by_scenario = [_counts(record) for record in records]
+        if any(counts.too_narrow for counts in by_scenario):
+            side, reason = "below", _reason(_NARROW, metric, _USUAL_NARROW)
+        elif _sum(by_scenario).too_wide:
+            side, reason = "above", _reason(_WIDE, metric, _USUAL_WIDE)
+        else:
+            continue
+        reasons[side, metric, errors] = reason
+        cluster_counts[side, metric, errors].append(clusters)
     below, above = (
-        sum(len(places) for metrics in found[side].values() for places in metrics.values())
-        for side in ("below", "above")
+        sum(len(counts) for (side, _, _), counts in cluster_counts.items() if side == wanted)
+        for wanted in ("below", "above")
     )
     lines = [
-        f"## Where coverage leaves {RANGE[0]:g} to {RANGE[1]:g}",
+        f"## Coverage outside the range from {RANGE[0]:g} to {RANGE[1]:g}",
         "",
-        f"Of {len(own):,} rows of the tables below, {below:,} fall below the range in at least one scenario, and "
-        f"{above:,} lie above it over all of them, each by as much as chance would do once in a thousand simulations. "
-        "Exact bounds do not count as too wide. In brackets: errors, and numbers of clusters.",
+        f"The tables below have {len(jackknife):,} rows. The coverage of {below:,} rows is below the range in at least "
+        f"one scenario, so these intervals are too narrow. The coverage of {above:,} rows is above the range in all "
+        "scenarios together, so these intervals are wider than necessary. A row counts only if chance would cause such "
+        "a deviation less than once in a thousand simulations. Exact bounds do not count as too wide.",
         "",
+        "| coverage | metric | errors | numbers of clusters | reason |",
+        "|---|---|---|---|---|",
     ]
-    for side, reasons in found.items():
-        for why, metrics in reasons.items():
-            told = "; ".join(f"`{metric}` ({_places(places)})" for metric, places in metrics.items())
-            lines.append(f"- **{side.capitalize()}: {why}.** {told}.")
+    for key in sorted(reasons, key=lambda key: (key[0] == "above", reasons[key], key)):
+        side, metric, errors = key
+        listed = ", ".join(f"{clusters:,}" for clusters in cluster_counts[key])
+        lines.append(f"| {side} | `{metric}` | {errors} | {listed} | {reasons[key]} |")
     return [*lines, ""]
 
 
@@ -195,46 +212,45 @@ def _reason(reasons: Mapping[str, Sequence[str]], metric: str, usual: str) -> st
     return next((reason for reason, names in reasons.items() if metric in names), usual)
 
 
-def _places(places: Sequence[str]) -> str:
-    by_errors: dict[str, list[str]] = defaultdict(list)
-    for place in places:
-        errors, clusters = place.split(", ", 1)
-        by_errors[errors].append(clusters)
-    return "; ".join(f"{errors}: {', '.join(clusters)}" for errors, clusters in by_errors.items())
-
-
 def _differences(records: Sequence[Record]) -> list[str]:
     if not records:
         return []
     lines = [
-        "## Differences",
+        "## Differences between two systems",
         "",
-        "Two systems on the same items. *False alarms*: how often they are told apart at 0.05 although they are",
-        "equally good, in the scenario with the fewest and in the one with the most. *Power*: how often they are told",
-        "apart where one is better by 0.7 in log-odds, at the thresholds at which both methods have one false alarm in",
-        "twenty; the mean over scenarios.",
+        "Two systems answer the same items, and their difference is tested by the jackknife and by the percentile",
+        "bootstrap.",
+        "",
+        "| column | meaning |",
+        "|---|---|",
+        "| false alarms | The proportion of data sets with a p-value of at most 0.05 although both systems are equally "
+        "good, in the scenario with the fewest false alarms and in the scenario with the most. It should be about "
+        "0.05. |",
+        "| power | The proportion of data sets with a significant difference if one system is better by 0.7 in "
+        "log-odds; the mean over scenarios. The significance threshold of each method is the one at which it has 5% "
+        "false alarms. |",
         "",
         "| clusters | errors | metric | data sets | false alarms | percentile: false alarms | power "
         "| percentile: power |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    grouped: dict[tuple[int, str, str], list[Record]] = defaultdict(list)
+    by_row: dict[tuple[int, str, str], list[Record]] = defaultdict(list)
     for record in records:
-        for metric, counts in record["metrics"].items():
-            grouped[record["clusters"], record["errors"], metric].append({**counts, "runs": record["runs"]})
-    for (clusters, errors, metric), found in sorted(grouped.items()):
-        alarms = [_between(found, f"{method}_false_alarms") for method in ("jackknife", "percentile")]
-        power = [_mean(found, f"{method}_power") for method in ("jackknife", "percentile")]
-        runs = max(each["runs"] for each in found)
+        for metric, rates in record["metrics"].items():
+            by_row[record["clusters"], record["errors"], metric].append({**rates, "runs": record["runs"]})
+    for (clusters, errors, metric), scenarios in sorted(by_row.items()):
+        alarms = [_extremes(scenarios, f"{method}_false_alarms") for method in ("jackknife", "percentile")]
+        power = [_mean(scenarios, f"{method}_power") for method in ("jackknife", "percentile")]
+        runs = max(rates["runs"] for rates in scenarios)
         cells = [f"{clusters:,}", errors, f"`{metric}`", f"{runs:,}", *alarms, *power]
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 
-def _between(found: Sequence[Record], key: str) -> str:
-    values = [each[key] for each in found]
+def _extremes(scenarios: Sequence[Record], key: str) -> str:
+    values = [rates[key] for rates in scenarios]
     return f"{min(values):.3f} to {max(values):.3f}"
 
 
-def _mean(found: Sequence[Record], key: str) -> str:
-    return f"{sum(each[key] for each in found) / len(found):.3f}"
+def _mean(scenarios: Sequence[Record], key: str) -> str:
+    return f"{sum(rates[key] for rates in scenarios) / len(scenarios):.3f}"

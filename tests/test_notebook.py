@@ -1,4 +1,4 @@
-"""A real notebook, run without a network: every output brings its picture, and asks nobody for anything."""
+"""A real notebook without network access: every output contains its picture and loads nothing."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorials" / "classifier-in-a-notebook.md"
-# The kernel talks through sockets of its own, which Python's are not; the proxies stop what is no Python.
+# The kernel communicates through ZeroMQ, which does not use Python's sockets. Proxies block requests of other programs.
 NO_NETWORK = """
 import socket
-def refused(*arguments, **options):
+def refuse(*arguments, **options):
     raise OSError("there is no network here")
-socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 """
 DATA = """
 import abstain
@@ -41,7 +41,7 @@ bounds = np.column_stack([sure - 0.1, sure + 0.1])
 covered = abstain.evaluate_intervals(sure + draws.normal(0, 0.1, 200), bounds, nominal=0.9)
 sets = abstain.evaluate_sets(truth, np.column_stack([sure < 0.8, sure > 0.2]), nominal=0.8)
 """
-SHOWN = [
+EXPRESSIONS = [
     *("one", "several", "two", "covered", "sets"),
     *("one.plot()", "one.plot('curve', risk='generalized')", "one.plot('reliability')"),
     *("several.plot('curves')", "several.plot('areas')", "several.plot('curves').properties(width=300)"),
@@ -51,7 +51,7 @@ SHOWN = [
 
 
 def run(sources: Sequence[str], folder: Path) -> list[dict[str, Any]]:
-    """What each cell shows, by media type; empty where it shows nothing."""
+    """Run cells and return the output of each by media type; empty for a cell without output."""
     cells = [nbformat.v4.new_code_cell(source) for source in (NO_NETWORK, *sources)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     with pytest.MonkeyPatch.context() as patch:
@@ -63,51 +63,53 @@ def run(sources: Sequence[str], folder: Path) -> list[dict[str, Any]]:
         client.execute()
     nbformat.validate(notebook)
     return [
-        next((each.data for each in cell.outputs if each.output_type == "execute_result"), {})
+        next((output.data for output in cell.outputs if output.output_type == "execute_result"), {})
         for cell in notebook.cells[1:]
     ]
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What each expression of `SHOWN` shows, by media type."""
-    shown = run([DATA, *SHOWN], tmp_path_factory.mktemp("notebook"))
-    return dict(zip(SHOWN, shown[1:], strict=True))
+    """Return the output of each expression in `EXPRESSIONS`, by media type."""
+    cell_outputs = run([DATA, *EXPRESSIONS], tmp_path_factory.mktemp("notebook"))
+    return dict(zip(EXPRESSIONS, cell_outputs[1:], strict=True))
 
 
 def pictures(output: dict[str, Any]) -> list[str]:
-    """Every SVG of an output, whichever way it is carried."""
-    carried = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', output.get("text/html", ""))
+    """Return all SVG pictures of an output, including those embedded in HTML."""
+    embedded = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', output.get("text/html", ""))
     return [
         *([output["image/svg+xml"]] if "image/svg+xml" in output else []),
-        *(base64.b64decode(each).decode() for each in carried),
+        *(base64.b64decode(picture).decode() for picture in embedded),
     ]
 
 
-@pytest.mark.parametrize("source", SHOWN)
-def test_every_output_brings_its_picture(outputs: dict[str, dict[str, Any]], source: str) -> None:
+@pytest.mark.parametrize("source", EXPRESSIONS)
+def test_every_output_contains_its_picture(outputs: dict[str, dict[str, Any]], source: str) -> None:
     output = outputs[source]
     (picture,) = pictures(output)
     assert picture.startswith("<svg")
     assert "<path" in picture
-    for form, text in output.items():
-        # A specification names its schema, which nobody fetches.
-        if not form.endswith("json"):
-            assert "<script" not in text, form
-            assert not re.search(r'(?:src|href)="(?:https?:)?//', text), form
+    for media_type, text in output.items():
+        # A specification contains the address of its schema, which is not fetched.
+        if not media_type.endswith("json"):
+            assert "<script" not in text, media_type
+            assert not re.search(r'(?:src|href)="(?:https?:)?//', text), media_type
 
 
-def test_a_chart_comes_as_a_specification_too_for_notebooks_that_can_draw_it(
+def test_a_chart_also_has_a_vega_lite_specification(
     outputs: dict[str, dict[str, Any]],
 ) -> None:
     output = outputs["one.plot()"]
-    (form,) = [each for each in output if each.startswith("application/vnd.vegalite.v")]
-    assert output[form]["$schema"].endswith(".json")
-    assert "text/html" not in output, "it would be shown in place of the picture"
+    (media_type,) = [name for name in output if name.startswith("application/vnd.vegalite.v")]
+    assert output[media_type]["$schema"].endswith(".json")
+    assert "text/html" not in output, "HTML would be shown instead of the picture"
     assert output["text/plain"] == "Chart('Selective risk, confidence')"
 
 
-def test_a_result_shows_its_tables_and_says_what_its_picture_is(outputs: dict[str, dict[str, Any]]) -> None:
+def test_a_result_shows_its_tables_and_a_picture_with_alternative_text(
+    outputs: dict[str, dict[str, Any]],
+) -> None:
     page = outputs["two"]["text/html"]
     assert '<img alt="Differences in AUGRC" ' in page
     assert "<table" in page
@@ -116,12 +118,12 @@ def test_a_result_shows_its_tables_and_says_what_its_picture_is(outputs: dict[st
 
 @pytest.mark.slow
 def test_the_tutorial_is_a_notebook_that_runs(tmp_path: Path) -> None:
-    """Its examples as cells: what they show is what the page says, and the result brings its picture."""
+    """The examples run as cells. Their output is that on the page, and the result contains its picture."""
     examples = doctest.DocTestParser().get_examples(TUTORIAL.read_text())
     cells = [example.source for example in examples]
-    shown = run([*cells, "result.plot('reliability')", "both.plot('curve')"], tmp_path)
-    for example, output in zip(examples, shown, strict=False):
+    cell_outputs = run([*cells, "result.plot('reliability')", "both.plot('curve')"], tmp_path)
+    for example, output in zip(examples, cell_outputs, strict=False):
         if output:
             assert output["text/plain"] == example.want.rstrip()
-    told = dict(zip(cells, shown, strict=False))
-    assert len(pictures(told["result\n"])) == len(pictures(shown[-1])) == len(pictures(shown[-2])) == 1
+    result_output = dict(zip(cells, cell_outputs, strict=False))["result\n"]
+    assert [len(pictures(output)) for output in (result_output, *cell_outputs[-2:])] == [1, 1, 1]

@@ -24,7 +24,7 @@ X, y = load_iris(return_X_y=True)
 MODEL = make_pipeline(StandardScaler(), LogisticRegression())
 
 
-def test_values_worked_by_hand() -> None:
+def test_metrics_equal_values_worked_out_by_hand() -> None:
     probabilities = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
     truth = ["a", "b", "b", "b"]
     # Confidences 0.9, 0.8, 0.7, 0.6; only the last is wrong: risks 0, 0, 0, 1/4.
@@ -40,7 +40,7 @@ def test_values_worked_by_hand() -> None:
     assert weighted == 0.5
 
 
-def test_scorers_serve_cross_validation_and_search() -> None:
+def test_scorers_work_in_cross_validation_and_grid_search() -> None:
     scoring = {
         "aurc": integration.aurc_scorer,
         "augrc": integration.augrc_scorer(convention="interpolated"),
@@ -48,10 +48,10 @@ def test_scorers_serve_cross_validation_and_search() -> None:
         "coverage": integration.coverage_scorer(threshold=0.9),
         "at_risk": integration.coverage_at_risk_scorer(risk=0.02),
     }
-    found = cross_validate(MODEL, X, y, scoring=scoring, cv=3, error_score="raise")
-    assert (found["test_aurc"] <= 0).all()
-    assert (found["test_sure"] == 1.0).all()
-    assert (found["test_coverage"] < 1.0).all()
+    scores = cross_validate(MODEL, X, y, scoring=scoring, cv=3, error_score="raise")
+    assert (scores["test_aurc"] <= 0).all()
+    assert (scores["test_sure"] == 1.0).all()
+    assert (scores["test_coverage"] < 1.0).all()
     search = GridSearchCV(
         LogisticRegression(max_iter=2000),
         {"C": [1e-6, 1.0]},
@@ -63,24 +63,24 @@ def test_scorers_serve_cross_validation_and_search() -> None:
     assert repr(scoring["at_risk"]) == "coverage_at_risk_scorer(risk=0.02)"
 
 
-def test_make_scorer_takes_the_functions() -> None:
+def test_make_scorer_accepts_the_functions() -> None:
     cancer, labels = load_breast_cancer(return_X_y=True)
     ours = cross_validate(GaussianNB(), cancer, labels, scoring=integration.aurc_scorer)["test_score"]
     made = make_scorer(integration.aurc_loss, response_method="predict_proba", greater_is_better=False)
     theirs = cross_validate(GaussianNB(), cancer, labels, scoring=made, error_score="raise")["test_score"]
-    # scikit-learn hands over the second column alone; its complement rounds, and so a tie may come apart.
+    # scikit-learn passes only the second column. Its complement is rounded, which can break a tie.
     np.testing.assert_allclose(ours, theirs, atol=1e-3)
 
 
-def test_a_class_that_a_fold_lacks_is_no_problem_for_a_scorer() -> None:
+def test_a_scorer_accepts_a_fold_without_some_class() -> None:
     model = MODEL.fit(X, y)
-    few = y < 2
-    assert integration.aurc_scorer(model, X[few], y[few]) == pytest.approx(0.0, abs=0.01)
-    with pytest.raises(ArgumentError, match="3 columns and y_true has 2 classes; pass labels"):
-        integration.aurc_loss(y[few], model.predict_proba(X[few]))
+    fold = y < 2
+    assert integration.aurc_scorer(model, X[fold], y[fold]) == pytest.approx(0.0, abs=0.01)
+    with pytest.raises(ArgumentError, match="3 columns, but y_true has 2 classes; pass the class of each"):
+        integration.aurc_loss(y[fold], model.predict_proba(X[fold]))
 
 
-def test_the_display_is_the_curve() -> None:
+def test_the_display_draws_the_curve() -> None:
     model = MODEL.fit(X[::2], y[::2])
     display = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], name="iris")
     probabilities = model.predict_proba(X[1::2])
@@ -101,13 +101,13 @@ def test_the_display_is_the_curve() -> None:
     mpl.pyplot.close("all")
 
 
-def band_of(display: integration.RiskCoverageDisplay) -> np.ndarray:
-    """The corners of what is drawn as a band, (corners, 2)."""
+def band_corners(display: integration.RiskCoverageDisplay) -> np.ndarray:
+    """Return the corners of the band as an array of shape (corners, 2)."""
     (path,) = display.band_.get_paths()
     return path.vertices
 
 
-def test_the_band_holds_the_interval_of_the_risk_at_each_threshold() -> None:
+def test_the_band_is_the_confidence_interval_of_the_risk_at_each_threshold() -> None:
     model = GaussianNB().fit(X[::2], y[::2])
     cluster = np.arange(75) // 5
     display = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], cluster=cluster)
@@ -115,21 +115,21 @@ def test_the_band_holds_the_interval_of_the_risk_at_each_threshold() -> None:
     points = abstain.evaluate(items, loss="zero_one").profile().points["confidence"]
     assert display.band is not None
     np.testing.assert_array_equal(display.band.selective_high, points.selective_high)
-    corners = band_of(display)
+    corners = band_corners(display)
     assert corners[:, 1].max() == points.selective_high.max()
     assert (points.selective_low <= points.selective_risk).all()
     assert (points.selective_risk <= points.selective_high).all()
     assert tuple(display.band_.get_facecolor()[0][:3]) == mpl.colors.to_rgb(display.line_.get_color())
-    alone = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2])
-    assert band_of(alone).tolist() != corners.tolist()
+    unclustered = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2])
+    assert band_corners(unclustered).tolist() != corners.tolist()
     wider = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], level=0.99)
-    assert band_of(wider)[:, 1].mean() > band_of(alone)[:, 1].mean()
-    none = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], level=None)
-    assert none.band is none.band_ is None
+    assert band_corners(wider)[:, 1].mean() > band_corners(unclustered)[:, 1].mean()
+    without_band = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], level=None)
+    assert without_band.band is without_band.band_ is None
     mpl.pyplot.close("all")
 
 
-def test_two_on_the_same_axes_are_told_apart_by_more_than_colour() -> None:
+def test_two_curves_on_the_same_axes_differ_in_dashes_and_colour() -> None:
     first, second = GaussianNB().fit(X[::2], y[::2]), MODEL.fit(X[::2], y[::2])
     display = integration.RiskCoverageDisplay.from_estimator(first, X[1::2], y[1::2])
     other = integration.RiskCoverageDisplay.from_estimator(second, X[1::2], y[1::2], ax=display.ax_)
@@ -138,19 +138,19 @@ def test_two_on_the_same_axes_are_told_apart_by_more_than_colour() -> None:
     assert len(display.ax_.collections) == 2
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert [label.partition(" ")[0] for label in labels] == ["GaussianNB", "Pipeline"]
-    # Neither is cut off by the other's axis, beyond the first few rows.
+    # Above the lowest coverages, the axis shows both bands completely.
     top = display.ax_.get_ylim()[1]
-    for each in (display, other):
-        assert each.band is not None
-        assert each.band.selective_high[each.band.coverage >= 0.05].max() <= top
-    chosen = integration.RiskCoverageDisplay.from_estimator(
+    for curve in (display, other):
+        assert curve.band is not None
+        assert curve.band.selective_high[curve.band.coverage >= 0.05].max() <= top
+    dotted = integration.RiskCoverageDisplay.from_estimator(
         first, X[1::2], y[1::2], ax=display.ax_, linestyle=":"
     )
-    assert chosen.line_.get_linestyle() == ":"
+    assert dotted.line_.get_linestyle() == ":"
     mpl.pyplot.close("all")
 
 
-def test_nothing_answered_has_no_band() -> None:
+def test_there_is_no_band_if_no_row_is_answered() -> None:
     display = integration.RiskCoverageDisplay.from_predictions([0, 1], [0.4, 0.6], threshold=0.9)
     assert display.band is None
     assert len(display.curve) == 0
@@ -158,7 +158,7 @@ def test_nothing_answered_has_no_band() -> None:
 
 
 class TestItemsFromAnEstimator:
-    def test_a_classifier_brings_its_confidence(self) -> None:
+    def test_the_confidence_of_a_classifier_is_its_probability(self) -> None:
         model = MODEL.fit(X[::2], y[::2])
         items = abstain.Items.from_estimator(model, X[1::2], y[1::2], cluster=np.arange(75) // 5)
         table = model.predict_proba(X[1::2])
@@ -170,18 +170,18 @@ class TestItemsFromAnEstimator:
             -integration.aurc_scorer(model, X[1::2], y[1::2])
         )
 
-    def test_labels_stay_as_they_are(self) -> None:
+    def test_labels_are_unchanged(self) -> None:
         names = load_iris().target_names[y]
         items = abstain.Items.from_estimator(GaussianNB().fit(X, names), X, names)
         assert set(items.prediction) == {"setosa", "versicolor", "virginica"}
 
-    def test_a_regressor_has_none(self) -> None:
+    def test_a_regressor_has_no_confidence(self) -> None:
         model = LinearRegression().fit(X[:, :3], X[:, 3])
         items = abstain.Items.from_estimator(model, X[:, :3], X[:, 3], signals={"width": X[:, 0]})
         assert list(items.signals) == ["width"]
         np.testing.assert_array_equal(items.prediction, model.predict(X[:, :3]))
 
-    def test_one_that_declines_says_so(self) -> None:
+    def test_declined_rows_are_abstentions(self) -> None:
         cancer, labels = load_breast_cancer(return_X_y=True)
         model = ThresholdedClassifier(GaussianNB(), risk=0.1).fit(cancer[::2], labels[::2])
         items = abstain.Items.from_estimator(model, cancer[1::2], labels[1::2])
@@ -189,7 +189,7 @@ class TestItemsFromAnEstimator:
         assert set(items.prediction[items.answered]) <= {0.0, 1.0}
         assert "abstained" not in items.unnamed
 
-    def test_what_is_named_goes_before_what_the_estimator_says(self) -> None:
+    def test_arguments_override_the_values_of_the_estimator(self) -> None:
         model = GaussianNB().fit(X, y)
         items = abstain.Items.from_estimator(
             model, X, y, confidence=np.arange(150), abstained=np.arange(150) < 3
@@ -197,7 +197,7 @@ class TestItemsFromAnEstimator:
         assert items.signals["confidence"].values[-1] == 149.0
         assert items.counts.abstained == 3
 
-    def test_bad_estimators(self) -> None:
+    def test_unsupported_estimators_are_errors(self) -> None:
         with pytest.raises(
             ArgumentError, match="estimator must be a fitted estimator with predict, got a list"
         ):
@@ -209,14 +209,14 @@ class TestItemsFromAnEstimator:
             abstain.Items.from_estimator(both, X, y)
 
 
-def test_bad_calls() -> None:
+def test_invalid_arguments_are_errors() -> None:
     with pytest.raises(ArgumentError, match="LinearSVC has no predict_proba"):
         integration.aurc_scorer(LinearSVC(dual=False).fit(X, y), X, y)
-    with pytest.raises(DataError, match=r"probabilities in \[0, 1\], and does not at row 1"):
+    with pytest.raises(DataError, match=r"probabilities in \[0, 1\], but does not at row 1"):
         integration.aurc_loss([0, 1], [0.5, 1.5])
     with pytest.raises(DataError, match="one column per class"):
         integration.aurc_loss([0, 1], np.zeros((2, 2, 2)))
-    with pytest.raises(DataError, match="y_true at row 1 is none of the labels"):
+    with pytest.raises(DataError, match="y_true at row 1 is not one of the labels"):
         integration.aurc_loss([0, 5], [0.5, 0.5], labels=[0, 1])
     with pytest.raises(ArgumentError, match="unknown risk 'all'"):
         integration.RiskCoverageDisplay.from_predictions([0, 1], [0.1, 0.9], risk="all")

@@ -1,4 +1,4 @@
-"""The classifier that declines: scikit-learn's own checks, labels, data frames, groups, and a promise that is kept."""
+"""The classifier that declines: scikit-learn's estimator checks, labels, data frames, groups and the risk guarantee."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from abstain import ArgumentError
 from abstain.integrations.sklearn import ThresholdedClassifier, coverage_scorer, selective_accuracy_scorer
 
-# These two expect a class for every row, as `predict_proba` and `decision_function` have one.
-DECLINING = ("check_classifiers_classes", "check_classifiers_train")
-# Arrays of other libraries are an experiment of scikit-learn's that has to be switched on for the whole process.
+# These two checks expect `predict` to return a class for every row.
+UNSUPPORTED_CHECKS = ("check_classifiers_classes", "check_classifiers_train")
+# scikit-learn's experimental support for array libraries has to be enabled for the whole process.
 CHECKS = [
     check
     for _, check in estimator_checks_generator(ThresholdedClassifier())
-    if "array_api" not in check.func.__name__ and check.func.__name__ not in DECLINING
+    if "array_api" not in check.func.__name__ and check.func.__name__ not in UNSUPPORTED_CHECKS
 ]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.func.__name__)
-def test_scikit_learns_own_checks(check: Any) -> None:
+def test_scikit_learn_estimator_check(check: Any) -> None:
     check(ThresholdedClassifier())
 
 
-def drawn(seed: int, count: int = 3000) -> tuple[Any, Any]:
+def make_data(seed: int, count: int = 3000) -> tuple[Any, Any]:
     return make_classification(
         count, n_features=10, n_informative=5, flip_y=0.02, class_sep=1.5, random_state=seed
     )
 
 
-def test_what_is_answered_keeps_to_the_risk() -> None:
-    X, y = drawn(0, 6000)  # noqa: N806
+def test_answers_stay_within_the_guaranteed_risk() -> None:
+    X, y = make_data(0, 6000)  # noqa: N806
     train_x, test_x, train_y, test_y = train_test_split(X, y, test_size=0.5, random_state=0)
     model = ThresholdedClassifier(LogisticRegression(), risk=0.08).fit(train_x, train_y)
     answered = model.answers(test_x)
@@ -56,8 +56,8 @@ def test_what_is_answered_keeps_to_the_risk() -> None:
     assert model.threshold_ == model.policy_.threshold
 
 
-def test_groups_are_held_out_whole_and_tested_over() -> None:
-    X, y = drawn(1)  # noqa: N806
+def test_groups_are_the_clusters_of_the_guarantee() -> None:
+    X, y = make_data(1)  # noqa: N806
     groups = np.arange(len(y)) // 10
     model = ThresholdedClassifier(GaussianNB(), risk=0.2).fit(X, y, groups=groups)
     assert model.policy_.method == "cluster-t"
@@ -81,8 +81,10 @@ NAMED = np.array(["no", "yes"])
     ],
     ids=["integers", "unsigned", "floats", "booleans", "text", "objects"],
 )
-def test_declined_rows_have_a_label_that_fits_the_classes(classes: Any, label: Any, values: set[Any]) -> None:
-    X, y = drawn(2)  # noqa: N806
+def test_the_label_of_declined_rows_has_the_type_of_the_classes(
+    classes: Any, label: Any, values: set[Any]
+) -> None:
+    X, y = make_data(2)  # noqa: N806
     truth = classes[y]
     model = ThresholdedClassifier(LogisticRegression(), risk=0.1).fit(X, truth)
     predicted, answered = model.predict(X), model.answers(X)
@@ -94,8 +96,8 @@ def test_declined_rows_have_a_label_that_fits_the_classes(classes: Any, label: A
     assert model.score(X, truth) == pytest.approx((answered & (model.estimator_.predict(X) == truth)).mean())
 
 
-def test_the_label_of_declined_rows_may_be_chosen() -> None:
-    X, y = drawn(2)  # noqa: N806
+def test_the_label_of_declined_rows_can_be_set() -> None:
+    X, y = make_data(2)  # noqa: N806
     named = ThresholdedClassifier(LogisticRegression(), risk=0.1, abstain_label="ask").fit(X, NAMED[y])
     assert set(named.predict(X)) == {"no", "yes", "ask"}
     mixed = ThresholdedClassifier(LogisticRegression(), risk=0.1, abstain_label="ask").fit(X, y)
@@ -106,8 +108,8 @@ def test_the_label_of_declined_rows_may_be_chosen() -> None:
     ("classes", "label"),
     [([-1, 1], None), (["abstain", "act"], None), (["no", "yes"], "yes"), ([False, True], 1)],
 )
-def test_a_label_that_is_a_class_is_refused(classes: list[Any], label: Any) -> None:
-    X, y = drawn(2, 200)  # noqa: N806
+def test_a_label_that_is_a_class_is_an_error(classes: list[Any], label: Any) -> None:
+    X, y = make_data(2, 200)  # noqa: N806
     model = ThresholdedClassifier(LogisticRegression(), abstain_label=label)
     with pytest.raises(ArgumentError, match="is one of the classes; pass a label that is not"):
         model.fit(X, np.array(classes)[y])
@@ -116,33 +118,33 @@ def test_a_label_that_is_a_class_is_refused(classes: list[Any], label: Any) -> N
         ThresholdedClassifier(fitted, cv="prefit", abstain_label=label).fit(X, np.array(classes)[y])
 
 
-def test_an_estimator_without_probabilities_is_refused() -> None:
-    X, y = drawn(2, 200)  # noqa: N806
+def test_an_estimator_without_probabilities_is_an_error() -> None:
+    X, y = make_data(2, 200)  # noqa: N806
     with pytest.raises(
         ArgumentError, match="LinearSVC has no predict_proba, .* wrap it in CalibratedClassifierCV"
     ):
         ThresholdedClassifier(LinearSVC()).fit(X, y)
 
 
-def by_name() -> Any:
-    """A pipeline that finds its columns by their names."""
+def pipeline_with_named_columns() -> Any:
+    """Return a pipeline that selects its columns by name."""
     columns = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["site"]))
     return make_pipeline(columns, LogisticRegression())
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames_reach_the_estimator_as_they_are(library: str) -> None:
+def test_data_frames_are_passed_to_the_estimator_unchanged(library: str) -> None:
     generator = np.random.default_rng(0)
     age, site = generator.normal(50, 10, 900), np.array(["north", "south"])[generator.integers(0, 2, 900)]
     truth = NAMED[((age - 50) / 4 + (site == "north") + generator.logistic(size=900) / 2 > 0).astype(int)]
     frame: Any = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]({"age": age, "site": site})
-    model = ThresholdedClassifier(by_name(), risk=0.1).fit(frame, truth)
+    model = ThresholdedClassifier(pipeline_with_named_columns(), risk=0.1).fit(frame, truth)
     assert set(model.predict(frame)) == {"no", "yes", "abstain"}
     assert model.feature_names_in_.tolist() == ["age", "site"]
-    inside = make_pipeline(ThresholdedClassifier(by_name(), risk=0.1)).fit(frame, truth)
+    inside = make_pipeline(ThresholdedClassifier(pipeline_with_named_columns(), risk=0.1)).fit(frame, truth)
     assert (inside.predict(frame) == model.predict(frame)).all()
     scores = cross_validate(
-        ThresholdedClassifier(by_name(), risk=0.1),
+        ThresholdedClassifier(pipeline_with_named_columns(), risk=0.1),
         frame,
         truth,
         cv=3,
@@ -154,15 +156,15 @@ def test_data_frames_reach_the_estimator_as_they_are(library: str) -> None:
         },
         error_score="raise",
     )
-    # The model declines some rows of every fold, and the proportion right of all rows is that of the answered ones.
+    # The model declines some rows of every fold. The score is the proportion of all rows that are answered correctly.
     assert (scores["test_coverage"] < 1.0).all()
     assert scores["test_score"] == pytest.approx(scores["test_accuracy"] * scores["test_coverage"])
-    plain = cross_validate(by_name(), frame, truth, cv=3, scoring="roc_auc")
+    plain = cross_validate(pipeline_with_named_columns(), frame, truth, cv=3, scoring="roc_auc")
     assert scores["test_auc"] == pytest.approx(plain["test_score"])
 
 
-def test_probabilities_and_decisions_are_those_of_the_model() -> None:
-    X, y = drawn(2, 600)  # noqa: N806
+def test_probabilities_and_decision_function_are_those_of_the_estimator() -> None:
+    X, y = make_data(2, 600)  # noqa: N806
     model = ThresholdedClassifier(LogisticRegression(), risk=0.1).fit(X, y)
     plain = LogisticRegression().fit(X, y)
     assert (model.predict_proba(X) == plain.predict_proba(X)).all()
@@ -170,24 +172,24 @@ def test_probabilities_and_decisions_are_those_of_the_model() -> None:
     assert not hasattr(ThresholdedClassifier(GaussianNB()), "decision_function")
 
 
-def test_a_fitted_estimator_is_left_as_it_is() -> None:
-    X, y = drawn(3)  # noqa: N806
+def test_a_prefit_estimator_is_not_refitted() -> None:
+    X, y = make_data(3)  # noqa: N806
     fitted = LogisticRegression().fit(X[:1500], y[:1500])
     model = ThresholdedClassifier(fitted, risk=0.15, cv="prefit").fit(X[1500:], y[1500:])
     assert model.estimator_ is fitted
     assert model.policy_.data.items == 1500
 
 
-def test_a_class_that_a_fitted_estimator_does_not_know_is_wrong() -> None:
-    X, y = drawn(3)  # noqa: N806
+def test_a_class_unknown_to_a_prefit_estimator_counts_as_wrong() -> None:
+    X, y = make_data(3)  # noqa: N806
     fitted = LogisticRegression().fit(X, np.array(["a", "c"])[y])
     model = ThresholdedClassifier(fitted, risk=0.15, cv="prefit").fit(X, ["b"] * len(y))
     assert model.policy_.data.risk == 1.0
     assert not model.answers(X).any()
 
 
-def test_nothing_promised_is_nothing_answered() -> None:
-    X, y = drawn(4, 200)  # noqa: N806
+def test_without_a_guarantee_every_row_is_declined() -> None:
+    X, y = make_data(4, 200)  # noqa: N806
     model = ThresholdedClassifier(GaussianNB(), risk=0.001).fit(X, y)
     assert model.policy_.threshold is None
     assert not model.answers(X).any()
@@ -198,11 +200,11 @@ def test_nothing_promised_is_nothing_answered() -> None:
     assert coverage_scorer(threshold=0.5)(model, X, y) == 1.0
 
 
-def test_it_is_an_estimator_like_others() -> None:
-    X, y = drawn(5, 600)  # noqa: N806
+def test_the_classifier_can_be_cloned_and_cross_validated() -> None:
+    X, y = make_data(5, 600)  # noqa: N806
     model = ThresholdedClassifier(LogisticRegression(), risk=0.2)
     assert clone(model).get_params()["risk"] == 0.2
     assert cross_val_score(model, X, y, cv=3).mean() > 0.7
-    again = clone(model.fit(X, y))
-    assert not hasattr(again, "policy_")
-    assert again.abstain_label is None
+    copy = clone(model.fit(X, y))
+    assert not hasattr(copy, "policy_")
+    assert copy.abstain_label is None

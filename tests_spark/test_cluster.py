@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of separate processes gives the numbers of the same table in memory."""
+"""A standalone Spark cluster with separate processes gives the same numbers as the table in memory."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 ROWS = 300_000
 PARTITIONS = 12
 HOST = "127.0.0.1"
-# Most statements run once: compiling them to fast machine code takes longer than running them.
+# Most statements run only once, so optimizing them takes longer than running them.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = 120) -> Any:
-    """Return the first true value of a condition; fail if there is none in time."""
+    """Return the first true value of a condition; fail if it does not become true in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if value := condition():
@@ -49,7 +49,7 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = 120) -> A
 
 
 def start_daemon(processes: Processes, log: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a master or a worker; it leads a process group that contains the executors it starts."""
+    """Start a master or a worker in a new process group, which will also contain the executors that it starts."""
     import pyspark  # noqa: PLC0415
 
     home = Path(pyspark.__file__).parent
@@ -82,7 +82,7 @@ def kill_groups(processes: Processes) -> None:
 
 
 class Cluster:
-    """A master, its workers and a session that uses them."""
+    """A master, its workers and a session."""
 
     def __init__(self, processes: Processes, folder: Path) -> None:
         self.processes = processes
@@ -96,7 +96,7 @@ class Cluster:
         self.session = self._create_session()
 
     def start_worker(self) -> subprocess.Popen[bytes]:
-        """Start a worker, on which the master starts one executor of the session."""
+        """Start a worker; the master then starts one executor of the session on it."""
         name = f"worker-{len(self.processes)}"
         resources = ("--cores", "1", "--memory", "512m", "--work-dir", str(self.folder / name))
         log = self.folder / f"{name}.log"
@@ -136,7 +136,7 @@ class Cluster:
 
     def executors(self, resource: str = "executors") -> dict[str, Any]:
         """Return the status of every executor by its id; "allexecutors" includes those that were lost."""
-        return {each["id"]: each for each in self.status(resource) if each["id"] != "driver"}
+        return {executor["id"]: executor for executor in self.status(resource) if executor["id"] != "driver"}
 
     def count_failed_tasks(self) -> int:
         return sum(stage["numFailedTasks"] for stage in self.status("stages"))
@@ -156,7 +156,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def table() -> pl.DataFrame:
-    """Return rows with weights, missing values, and clusters named by numbers and by text."""
+    """Return rows with weights, missing values, and clusters that are named by numbers and by text."""
     rows = frame(ROWS, clusters=ROWS // 10)
     return rows.with_columns(
         pl.when("a").then(None).otherwise("p").alias("p"),
@@ -166,27 +166,27 @@ def table() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def rows(cluster: Cluster, table: pl.DataFrame) -> Any:
-    """Return the same rows as a DataFrame of the cluster, one file per partition."""
+    """Return the same rows as a Spark DataFrame, with one file per partition."""
     folder = cluster.folder / "table"
     folder.mkdir()
     for number, part in enumerate(table.iter_slices(-(-len(table) // PARTITIONS))):
         part.write_parquet(folder / f"{number}.parquet")
-    frame_of_cluster = cluster.session.read.parquet(str(folder))
-    assert frame_of_cluster.rdd.getNumPartitions() == PARTITIONS
-    return frame_of_cluster
+    spark_frame = cluster.session.read.parquet(str(folder))
+    assert spark_frame.rdd.getNumPartitions() == PARTITIONS
+    return spark_frame
 
 
 def evaluate(source: Any, cluster_column: str) -> Result:
     return abstain.evaluate(source, weight="times", **{**ROLES, "cluster": cluster_column})
 
 
-def test_a_cluster_gives_the_numbers_of_rows_in_memory(
+def test_a_cluster_gives_the_same_numbers_as_rows_in_memory(
     cluster: Cluster, table: pl.DataFrame, rows: Any
 ) -> None:
     before = cluster.executors()
-    counted = evaluate(rows, "patient_id")
+    aggregated = evaluate(rows, "patient_id")
     after = cluster.executors()
-    assert_same(counted, evaluate(table, "patient_id"))
+    assert_same(aggregated, evaluate(table, "patient_id"))
     assert len(before) == 2
     for name in before:
         assert after[name]["completedTasks"] > before[name]["completedTasks"]
@@ -199,17 +199,17 @@ def test_the_numbers_survive_the_loss_of_a_worker(cluster: Cluster, table: pl.Da
     (lost,) = wait_for(lambda: cluster.executors().keys() - others.keys(), "executor of the new worker")
     with ThreadPoolExecutor(1) as pool:
         evaluation = pool.submit(evaluate, rows, "patient_name")
-        # Kept rows and results of shuffles are lost with the executor, and have to be computed again.
+        # The executor's cached rows and shuffle results will be lost and have to be computed again.
         wait_for(lambda: cluster.executors()[lost]["rddBlocks"], "rows kept by the executor")
-        # A stopped executor cannot finish its task, so that it is killed in the middle of one.
+        # A stopped executor cannot finish its task, so the kill interrupts a task.
         os.killpg(worker.pid, signal.SIGSTOP)
         time.sleep(0.5)
         wait_for(lambda: cluster.executors()[lost]["activeTasks"], "task of the stopped executor")
         assert cluster.session.sparkContext.statusTracker().getActiveStageIds()
         assert not evaluation.done()
         kill_groups([worker])
-        counted = evaluation.result(timeout=300)
-    assert_same(counted, evaluate(table, "patient_name"))
+        aggregated = evaluation.result(timeout=300)
+    assert_same(aggregated, evaluate(table, "patient_name"))
     executors = cluster.executors("allexecutors")
     assert not executors[lost]["isActive"]
     assert all(executors[name]["isActive"] for name in others)

@@ -1,4 +1,4 @@
-"""A session of Spark Connect, whose client only sends statements, in a process of its own."""
+"""A Spark Connect session, whose client only sends statements, in a separate process."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ engines.assert_same(
     abstain.evaluate(rows, **engines.ROLES), abstain.evaluate(path, engine="numpy", **engines.ROLES)
 )
 systems = comparisons.files(comparisons.pair(600, clusters=500), folder)
-there = {name: session.read.parquet(str(place)) for name, place in systems.items()}
+remote_systems = {name: session.read.parquet(str(path)) for name, path in systems.items()}
 comparisons.assert_same_comparison(
-    abstain.compare(there, metrics="augrc", **comparisons.ROLES),
+    abstain.compare(remote_systems, metrics="augrc", **comparisons.ROLES),
     abstain.compare(systems, engine="numpy", metrics="augrc", **comparisons.ROLES),
 )
 gc.collect()
@@ -51,7 +51,7 @@ def test_a_session_of_spark_connect_gives_the_same_numbers(tmp_path: Path) -> No
         text=True,
         check=False,
         timeout=600,
-        # Machine code is not made of Java that runs once.
+        # Most statements run only once, so optimizing them takes longer than running them.
         env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
     )
     assert done.returncode == 0, done.stderr[-3000:]

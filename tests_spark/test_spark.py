@@ -1,4 +1,4 @@
-"""A real Spark of two threads counts rows, and gives what numpy gives in memory."""
+"""Spark with two threads aggregates rows and gives the same results as numpy in memory."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def spark() -> Iterator[Any]:
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "ERROR",
-        # Hundreds of small statements: most of the time is Java being written and compiled for each, and machine code
-        # being made of Java that runs once.
+        # With hundreds of small statements, generating and compiling Java code would take most of the time.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -57,13 +56,15 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
-# Few clusters are left out one by one, as for DuckDB; here it is enough to see that for one question.
+# With few clusters, the jackknife leaves out single clusters. The DuckDB tests check that for all requests.
 @pytest.mark.parametrize(("question", "clusters"), [("groups", 40), *((name, 5000) for name in QUESTIONS)])
-def test_every_question_has_the_same_answer(spark: Any, tmp_path: Path, question: str, clusters: int) -> None:
+def test_every_evaluation_has_the_same_result(
+    spark: Any, tmp_path: Path, question: str, clusters: int
+) -> None:
     path = written(frame(3000, clusters=clusters), tmp_path / "t.parquet")
-    asked = {**ROLES, **QUESTIONS[question]}
+    arguments = {**ROLES, **QUESTIONS[question]}
     rows = spark.read.parquet(str(path)).repartition(3)
-    assert_same(abstain.evaluate(rows, **asked), abstain.evaluate(path, engine="numpy", **asked))
+    assert_same(abstain.evaluate(rows, **arguments), abstain.evaluate(path, engine="numpy", **arguments))
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,8 @@ def test_every_question_has_the_same_answer(spark: Any, tmp_path: Path, question
 )
 def test_clusters_are_in_the_same_groups(spark: Any, tmp_path: Path, names: str) -> None:
     table = frame(1500, clusters=800)
-    named = pl.Series("patient_id", [NAMES[names](number) for number in table["patient_id"].to_list()])
-    path = written(table.with_columns(named), tmp_path / "t.parquet")
+    clusters = pl.Series("patient_id", [NAMES[names](number) for number in table["patient_id"].to_list()])
+    path = written(table.with_columns(clusters), tmp_path / "t.parquet")
     assert_same(
         abstain.evaluate(spark.read.parquet(str(path)), **ROLES),
         abstain.evaluate(path, engine="numpy", **ROLES),
@@ -87,7 +88,7 @@ def test_clusters_are_in_the_same_groups(spark: Any, tmp_path: Path, names: str)
 
 
 def test_a_system_that_declines_more_does_not_win(spark: Any, tmp_path: Path) -> None:
-    """The timid system gives the same answers and declines most of them: the conclusion is that of rows in memory."""
+    """The timid system declines most of the answers that the other gives; the conclusion is that of rows in memory."""
     number = pl.arange(400, eager=True)
     table = pl.DataFrame(
         {"id": number, "patient": number // 4, "truth": 1, "confidence": number * 37 % 101 / 101}
@@ -97,40 +98,40 @@ def test_a_system_that_declines_more_does_not_win(spark: Any, tmp_path: Path) ->
         "ok": table.with_columns(prediction=answer),
         "timid": table.with_columns(prediction=pl.when(pl.col("id") * 7 % 10 < 2).then(answer)),
     }
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "metrics": ["augrc", "selective_accuracy", "wrong_rate"],
         "null_prediction": "abstained",
         "cluster": "patient",
         "item": "id",
     }
-    loaded = abstain.compare(tables, **asked)
+    loaded = abstain.compare(tables, **arguments)
     systems = comparisons.files(tables, tmp_path)
     rows = {name: spark.read.parquet(str(path)) for name, path in systems.items()}
-    counted = abstain.compare(rows, **asked)
-    comparisons.assert_same_comparison(counted, loaded)
+    aggregated = abstain.compare(rows, **arguments)
+    comparisons.assert_same_comparison(aggregated, loaded)
     assert loaded.headline is not None
-    assert counted.headline is not None
-    assert counted.headline.winner == loaded.headline.winner != "timid"
-    assert counted.headline.sentence == loaded.headline.sentence
-    assert counted.headline.basis == "matched coverage"
-    assert not any(each.winner == "timid" for each in counted.differences)
+    assert aggregated.headline is not None
+    assert aggregated.headline.winner == loaded.headline.winner != "timid"
+    assert aggregated.headline.sentence == loaded.headline.sentence
+    assert aggregated.headline.basis == "matched coverage"
+    assert not any(difference.winner == "timid" for difference in aggregated.differences)
 
 
 @pytest.mark.parametrize("question", ["selective", "a metric by group", "items alone", "weights"])
-def test_systems_are_compared_where_they_are(spark: Any, tmp_path: Path, question: str) -> None:
-    asked = {**comparisons.ROLES, **comparisons.QUESTIONS[question]}
+def test_systems_are_compared_in_spark(spark: Any, tmp_path: Path, question: str) -> None:
+    arguments = {**comparisons.ROLES, **comparisons.QUESTIONS[question]}
     tables = comparisons.pair(2000, clusters=900)
     if question == "items alone":
         tables = {name: table.drop("patient_id") for name, table in tables.items()}
     systems = comparisons.files(tables, tmp_path)
     rows = {name: spark.read.parquet(str(path)).repartition(3) for name, path in systems.items()}
-    loaded = abstain.compare(systems, engine="numpy", **asked)
-    comparisons.assert_same_comparison(abstain.compare(rows, **asked), loaded)
+    loaded = abstain.compare(systems, engine="numpy", **arguments)
+    comparisons.assert_same_comparison(abstain.compare(rows, **arguments), loaded)
 
 
 def test_a_gate_gives_the_same_verdict(spark: Any, tmp_path: Path) -> None:
     systems = comparisons.files(comparisons.pair(clusters=700), tmp_path)
-    found = [
+    gates = [
         abstain.gate(
             systems["new"],
             ["augrc worse by 0.01", "accuracy below 0.9"],
@@ -140,11 +141,11 @@ def test_a_gate_gives_the_same_verdict(spark: Any, tmp_path: Path) -> None:
         )
         for engine in ("spark", "numpy")
     ]
-    assert [check.sentence for check in found[0].checks] == [check.sentence for check in found[1].checks]
-    assert found[0].warnings == found[1].warnings
+    assert [check.sentence for check in gates[0].checks] == [check.sentence for check in gates[1].checks]
+    assert gates[0].warnings == gates[1].warnings
 
 
-def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_matched_are_errors(spark: Any, tmp_path: Path) -> None:
     tables = comparisons.pair(500)
     rows = {name: spark.read.parquet(str(path)) for name, path in comparisons.files(tables, tmp_path).items()}
     old, new, roles = rows["old"], rows["new"], comparisons.ROLES
@@ -169,72 +170,73 @@ def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
         abstain.compare({"old": old, "new": nameless}, **roles)
 
 
-@pytest.mark.parametrize("verb", checks.ASKED)
-def test_the_documented_matrix_is_true(
+@pytest.mark.parametrize("command", checks.ASKED)
+def test_the_documented_support_matrix_is_right(
     spark: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
-    verb: str,
+    command: str,
 ) -> None:
-    assert spark is not None  # the session that files are read by
+    assert spark is not None  # the session that reads the files
     checks.written_pair(tmp_path)
     run = caller(monkeypatch, capsys, tmp_path)
-    checks.assert_served(run, verb, "spark", checks.matrix()[verb][2])
+    checks.assert_served(run, command, "spark", checks.matrix()[command][2])
 
 
-def test_a_check_finds_the_same(spark: Any, tmp_path: Path) -> None:
+def test_check_has_the_same_result(spark: Any, tmp_path: Path) -> None:
     path = written(frame(1500, clusters=900), tmp_path / "t.parquet")
     checks.assert_same_check(spark.read.parquet(str(path)), "spark", path, **ROLES)
 
 
-def test_a_bin_of_one_value_is_not_an_error(
+def test_a_bin_with_one_value_adds_no_binning_error(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
     monkeypatch.setattr(_row_query, "HEAD", 4000)
     path = written(tied_frame(), tmp_path / "t.parquet")
-    counted = abstain.evaluate(spark.read.parquet(str(path)).repartition(3), cluster="cluster")["confidence"]
+    rows = spark.read.parquet(str(path)).repartition(3)
+    aggregated = abstain.evaluate(rows, cluster="cluster")["confidence"]
     loaded = abstain.evaluate(path, engine="numpy", cluster="cluster")["confidence"]
-    (warning,) = (each for each in counted.warnings if each.code == "binned")
-    assert abs(counted.aurc.value - loaded.aurc.value) < binning_error(warning.message) < 0.002
-    assert counted.curve.threshold[0] == 1.0
+    (binned,) = (warning for warning in aggregated.warnings if warning.code == "binned")
+    assert abs(aggregated.aurc.value - loaded.aurc.value) < binning_error(binned.message) < 0.002
+    assert aggregated.curve.threshold[0] == 1.0
 
 
-def test_partitions_and_order_change_nothing(spark: Any, tmp_path: Path) -> None:
+def test_results_do_not_depend_on_partitions_and_order(spark: Any, tmp_path: Path) -> None:
     path = written(frame(4000, clusters=900), tmp_path / "t.parquet")
     rows = spark.read.parquet(str(path))
-    whole = abstain.evaluate(rows.coalesce(1), **ROLES)
+    expected = abstain.evaluate(rows.coalesce(1), **ROLES)["c"].aurc
     for other in (rows.repartition(7), rows.orderBy("c"), rows.repartition(4, "site")):
-        found = abstain.evaluate(other, **ROLES)
-        assert found["c"].aurc.value == whole["c"].aurc.value
-        assert found["c"].aurc.low == pytest.approx(whole["c"].aurc.low, abs=1e-12)
+        aurc = abstain.evaluate(other, **ROLES)["c"].aurc
+        assert aurc.value == expected.value
+        assert aurc.low == pytest.approx(expected.low, abs=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_files_are_read_by_spark_where_that_is_asked_for(spark: Any, tmp_path: Path, form: str) -> None:
+def test_engine_spark_reads_files(spark: Any, tmp_path: Path, form: str) -> None:
     path = written(frame(2000, clusters=900), tmp_path / f"t.{form}")
-    counted = abstain.evaluate(path, engine="spark", **ROLES)
-    assert_same(counted, abstain.evaluate(path, engine="numpy", **ROLES))
-    assert counted.only.provenance["engine"] == "spark"
+    aggregated = abstain.evaluate(path, engine="spark", **ROLES)
+    assert_same(aggregated, abstain.evaluate(path, engine="numpy", **ROLES))
+    assert aggregated.only.provenance["engine"] == "spark"
 
 
-def test_rows_without_names_are_grouped_and_it_is_said(spark: Any, tmp_path: Path) -> None:
+def test_rows_without_names_are_grouped_with_a_warning(spark: Any, tmp_path: Path) -> None:
     path = written(frame(2000).drop("patient_id"), tmp_path / "t.parquet")
     roles = {role: name for role, name in ROLES.items() if role != "cluster"}
-    counted = abstain.evaluate(spark.read.parquet(str(path)), **roles)
+    aggregated = abstain.evaluate(spark.read.parquet(str(path)), **roles)
     loaded = abstain.evaluate(path, engine="numpy", **roles)
-    assert counted["c"].aurc.value == pytest.approx(loaded["c"].aurc.value, rel=1e-12)
-    assert counted["c"].aurc.se == pytest.approx(loaded["c"].aurc.se, rel=0.3)
+    assert aggregated["c"].aurc.value == pytest.approx(loaded["c"].aurc.value, rel=1e-12)
+    assert aggregated["c"].aurc.se == pytest.approx(loaded["c"].aurc.se, rel=0.3)
     assert "rows have no names here" in next(
-        warning.message for warning in counted.warnings if warning.code == "rows_unnamed"
+        warning.message for warning in aggregated.warnings if warning.code == "rows_unnamed"
     )
 
 
-def test_only_tallies_reach_the_driver_and_nothing_is_left(spark: Any, tmp_path: Path) -> None:
+def test_only_aggregated_rows_reach_the_driver_and_no_view_remains(spark: Any, tmp_path: Path) -> None:
     path = written(frame(3000, clusters=900), tmp_path / "t.parquet")
     rows = spark.read.parquet(str(path))
-    rows.createOrReplaceTempView("kinds")  # a table of the user's own, of a name that is ours
+    rows.createOrReplaceTempView("kinds")  # a table of the user whose name abstain uses in its statements
     result = abstain.evaluate(rows, **ROLES)
     assert result.only.basis.evaluated.aggregation is not None
     assert len(result.only.basis.evaluated) < 2500
@@ -247,7 +249,7 @@ def test_only_tallies_reach_the_driver_and_nothing_is_left(spark: Any, tmp_path:
     spark.catalog.dropTempView("kinds")
 
 
-def test_what_is_wrong_is_counted(spark: Any) -> None:
+def test_errors_give_the_number_of_rows(spark: Any) -> None:
     rows = spark.createDataFrame(
         [(1, 1, 0.5), (0, None, 0.2), (1, 0, None)], "truth int, prediction int, confidence double"
     )

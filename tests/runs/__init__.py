@@ -1,1 +1,1 @@
-"""Tests of runs; a package, so that its fixtures have a name of their own."""
+"""Tests of runs. This is a package so that its modules can be imported as ``runs.mocked`` and ``runs.serving``."""

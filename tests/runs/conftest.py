@@ -1,4 +1,4 @@
-"""A tiny model that is served on this machine, made once per session."""
+"""Fixtures: a tiny model on a local server, created once per session."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def local_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real server of llama.cpp."""
+    """Return the address of a real llama.cpp server."""
     model = make_model(tmp_path_factory.mktemp("model") / "tiny.gguf")
     with serving(model) as address:
         yield address
 
 
 @pytest.fixture(autouse=True)
-def swept() -> Iterator[None]:
-    """Let what Inspect leaves open be closed here, where its warnings are no errors, and not in a later test."""
+def collect_garbage() -> Iterator[None]:
+    """Close the files that Inspect leaves open, so that their warnings do not fail a later test."""
     yield
     gc.collect()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let warnings of Inspect and its libraries be warnings: an error among them would fail what is asked."""
+    """Ignore warnings from Inspect and its libraries, which would otherwise be errors."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore"))

@@ -1,4 +1,4 @@
-"""Inspect's mock model with scripted replies: every signal has a value that can be worked by hand."""
+"""Inspect's mock model with scripted replies, so that every signal can be worked out by hand."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Tokens = list[tuple[str, float, dict[str, float]]]
 
 
 def output(text: str, tokens: Tokens | None = None, *, stop: str = "stop") -> ModelOutput:
-    """A reply; tokens are (token, probability, {alternative: probability})."""
-    found = ModelOutput.from_content("mockllm/model", text, stop_reason=stop)  # type: ignore[arg-type]
-    found.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    """Return a reply; tokens are (token, probability, {alternative: probability})."""
+    model_output = ModelOutput.from_content("mockllm/model", text, stop_reason=stop)  # type: ignore[arg-type]
+    model_output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     if tokens is not None:
-        found.choices[0].logprobs = Logprobs(
+        model_output.choices[0].logprobs = Logprobs(
             content=[
                 Logprob(
                     token=token,
-                    logprob=math.log(chance),
+                    logprob=math.log(probability),
                     top_logprobs=[TopLogprob(token=other, logprob=math.log(p)) for other, p in top.items()]
                     or None,
                 )
-                for token, chance, top in tokens
+                for token, probability, top in tokens
             ]
         )
-    return found
+    return model_output
 
 
 def reply(answer: object, tokens: Tokens | None = None, **fields: object) -> ModelOutput:
@@ -46,25 +46,25 @@ def reply(answer: object, tokens: Tokens | None = None, **fields: object) -> Mod
 
 
 class Script:
-    """A model that gives its replies in order, and remembers what it was asked and how."""
+    """A model that returns its replies in order, and records the messages and settings of every call."""
 
     def __init__(self, *replies: ModelOutput) -> None:
         self.replies = list(replies)
-        self.asked: list[list[ChatMessage]] = []
+        self.calls: list[list[ChatMessage]] = []
         self.configs: list[Any] = []
 
     def __call__(
         self, messages: list[ChatMessage], _tools: object, _choice: object, config: Any
     ) -> ModelOutput:
-        self.asked.append(list(messages))
+        self.calls.append(list(messages))
         self.configs.append(config)
-        return self.replies[min(len(self.asked), len(self.replies)) - 1]
+        return self.replies[min(len(self.calls), len(self.replies)) - 1]
 
 
 def run_once(folder: Path, solver: Any, script: Callable[..., ModelOutput], **sample: Any) -> EvalSample:
-    """Ask one question through Inspect, and return its sample."""
-    told = {"input": "Is 7 prime?", "target": "yes", "id": 1, **sample}
-    log = run_all(folder, solver, script, [Sample(**told)])
+    """Ask one question with Inspect, and return its sample."""
+    fields = {"input": "Is 7 prime?", "target": "yes", "id": 1, **sample}
+    log = run_all(folder, solver, script, [Sample(**fields)])
     assert log.samples is not None
     return log.samples[0]
 

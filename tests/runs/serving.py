@@ -1,4 +1,4 @@
-"""A proxy before a real server that fails now and then, and the command line in a process of its own."""
+"""A proxy that lets some requests to a real server fail, and the command line in a separate process."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MODEL = "openai-api/local/tiny"
 
 @contextlib.contextmanager
 def failing(address: str, status: Callable[[int, bytes], int]) -> Iterator[tuple[str, list[int]]]:
-    """Yield the address of a proxy: requests for which `status` is not 0 fail with it; and what each got."""
-    got: list[int] = []
+    """Yield the address of a proxy and the status of every request; a nonzero `status(number, body)` is an error."""
+    statuses: list[int] = []
     lock = threading.Lock()
 
     class Proxy(http.server.BaseHTTPRequestHandler):
@@ -31,8 +31,8 @@ def failing(address: str, status: Callable[[int, bytes], int]) -> Iterator[tuple
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             with lock:
-                got.append(0)
-                number = len(got)
+                statuses.append(0)
+                number = len(statuses)
             code = status(number, body)
             if code:
                 content = b'{"error": {"message": "the patient said", "code": null}}'
@@ -42,7 +42,7 @@ def failing(address: str, status: Callable[[int, bytes], int]) -> Iterator[tuple
                 )
                 with urllib.request.urlopen(request) as answer:
                     code, content = answer.status, answer.read()
-            got[number - 1] = code
+            statuses[number - 1] = code
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
@@ -56,7 +56,7 @@ def failing(address: str, status: Callable[[int, bytes], int]) -> Iterator[tuple
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", got
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", statuses
     finally:
         server.shutdown()
         server.server_close()
@@ -66,18 +66,18 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "abstain", *map(str, arguments)]
 
 
-def environment(**further: str) -> dict[str, str]:
-    known = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return {**known, "LOCAL_API_KEY": "none", **further}
+def environment(**variables: str) -> dict[str, str]:
+    without_keys = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return {**without_keys, "LOCAL_API_KEY": "none", **variables}
 
 
-def abstain(folder: Path, *arguments: object, **further: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end."""
+def abstain(folder: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line until it ends."""
     return subprocess.run(
         command(*arguments),
         capture_output=True,
         text=True,
         cwd=folder,
         check=False,
-        env=environment(**further),
+        env=environment(**variables),
     )

@@ -1,4 +1,4 @@
-"""Inside Inspect: the same numbers as outside, and everything found by name once abstain is installed."""
+"""Inside Inspect, metrics have the same values as in abstain, and Inspect finds every name of abstain."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ RANKED = "token_msp"
 
 
 def model(rated: bool) -> Callable[..., ModelOutput]:
-    """Replies by question and by turn: right, wrong, declined; every seventh question has none that can be read."""
-    kinds = [0, 3, 1, None, 2, 2] if rated else ["yes", "no", "yes", None, "yes", "no"]
+    """Return a model whose replies depend on question and turn; every seventh question has only unreadable replies."""
+    answers = [0, 3, 1, None, 2, 2] if rated else ["yes", "no", "yes", None, "yes", "no"]
     turns: Counter[int] = Counter()
 
     def answer(messages: list[ChatMessage], *_: object) -> ModelOutput:
         number = int(messages[0].text.split()[1])
         turns[number] += 1
         turn = number + 2 * turns[number]
-        chance = 0.5 + 0.4 * ((37 * turn) % 50) / 50
-        tokens = [("a", chance, {"a": chance, "b": 1 - chance})]
-        said = "what" if number % 7 == 6 else kinds[turn % 6]
-        return reply(said, tokens, confidence=1 + turn % 5)
+        probability = 0.5 + 0.4 * ((37 * turn) % 50) / 50
+        tokens = [("a", probability, {"a": probability, "b": 1 - probability})]
+        text = "what" if number % 7 == 6 else answers[turn % 6]
+        return reply(text, tokens, confidence=1 + turn % 5)
 
     return answer
 
@@ -67,24 +67,24 @@ def samples(rated: bool) -> list[Sample]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rated", [True, False], ids=["rated", "labelled"])
-def test_metrics_inside_equal_those_of_the_log_outside(tmp_path: Path, rated: bool) -> None:
+def test_metrics_in_inspect_equal_those_of_evaluate(tmp_path: Path, rated: bool) -> None:
     log = run_all(tmp_path, ask(SIGNALS), model(rated), samples(rated))
     path = next(tmp_path.glob("*.eval"))
     items = read(path, cluster="patient")
     assert items.counts.failed > 0
     assert items.counts.abstained > 0
     compared = 0
-    chosen: list[Any] = [make(RANKED, cluster="patient") for make in METRICS.values()]
+    metrics: list[Any] = [make(RANKED, cluster="patient") for make in METRICS.values()]
     from abstain.runs import answer_scorer  # noqa: PLC0415
 
-    scored = score_log(log, answer_scorer(), metrics=chosen, action="overwrite", display="none")
+    scored = score_log(log, answer_scorer(), metrics=metrics, action="overwrite", display="none")
     assert scored.results is not None
-    (found,) = scored.results.scores
+    (scores,) = scored.results.scores
     for name in METRICS:
-        inside = {end: found.metrics[f"{name}{end}"].value for end in ("", "_low", "_high")}
-        asked = "answer_rate" if name == "coverage" else name
-        outside = evaluate(items, metrics=asked, confidence=RANKED, selective=False)
-        estimate = next(iter(outside.systems.values())).estimate(asked)
+        inside = {end: scores.metrics[f"{name}{end}"].value for end in ("", "_low", "_high")}
+        metric = "answer_rate" if name == "coverage" else name
+        outside = evaluate(items, metrics=metric, confidence=RANKED, selective=False)
+        estimate = next(iter(outside.systems.values())).estimate(metric)
         for end, expected in (("", estimate.value), ("_low", estimate.low), ("_high", estimate.high)):
             assert inside[end] == pytest.approx(expected, abs=1e-12, nan_ok=True), f"{name}{end}"
         compared += not math.isnan(estimate.value)
@@ -92,7 +92,7 @@ def test_metrics_inside_equal_those_of_the_log_outside(tmp_path: Path, rated: bo
 
 
 @pytest.mark.slow
-def test_the_command_line_says_the_same_as_inspect(tmp_path: Path) -> None:
+def test_the_command_line_and_inspect_agree(tmp_path: Path) -> None:
     log = run_all(tmp_path, ask(SIGNALS), model(rated=True), samples(rated=True))
     path = next(tmp_path.glob("*.eval"))
     done = subprocess.run(
@@ -109,9 +109,9 @@ def test_the_command_line_says_the_same_as_inspect(tmp_path: Path) -> None:
     ]
     from inspect_ai.scorer import SampleScore  # noqa: PLC0415
 
-    told: Any = [SampleScore(score=score, sample_id=name) for name, score in scores]
+    sample_scores: Any = [SampleScore(score=score, sample_id=name) for name, score in scores]
     for name, key in (("aurc", "aurc_full"), ("augrc", "augrc_full"), ("eaurc", "eaurc"), ("cmax", "cmax")):
-        assert METRICS[name](RANKED)(told) == pytest.approx(outside[key], abs=1e-12)
+        assert METRICS[name](RANKED)(sample_scores) == pytest.approx(outside[key], abs=1e-12)
 
 
 def test_every_selective_safety_and_calibration_metric_is_registered() -> None:
@@ -122,8 +122,8 @@ def test_every_selective_safety_and_calibration_metric_is_registered() -> None:
 
 
 @pytest.mark.slow
-def test_inspect_finds_them_by_name(tmp_path: Path) -> None:
-    """In a process that imports nothing of abstain: the entry point alone makes them known."""
+def test_inspect_finds_all_names_through_the_entry_point(tmp_path: Path) -> None:
+    """The process does not import abstain itself."""
     task = tmp_path / "mine.py"
     task.write_text(
         "from inspect_ai import Task, task\n"
@@ -159,11 +159,11 @@ def test_inspect_eval_takes_a_solver_by_name(tmp_path: Path, local_server: str) 
         "from inspect_ai.scorer import match\n"
         "@task\n"
         "def mine():\n"
-        "    told = {'choices': ['yes', 'no']}\n"
-        "    samples = [Sample(input='Is 7 prime?', target='yes', id=n, metadata=told) for n in (1, 2)]\n"
+        "    choices = {'choices': ['yes', 'no']}\n"
+        "    samples = [Sample(input='Is 7 prime?', target='yes', id=n, metadata=choices) for n in (1, 2)]\n"
         "    return Task(dataset=samples, scorer=match())\n"
     )
-    asked = (
+    arguments = (
         *("eval", "mine.py", "--solver", "abstain/ask", "-S", "signals=verbalized,tokens", "--model", MODEL),
         *(
             "--model-base-url",
@@ -178,7 +178,7 @@ def test_inspect_eval_takes_a_solver_by_name(tmp_path: Path, local_server: str) 
         ),
     )
     done = subprocess.run(
-        [sys.executable, "-m", "inspect_ai", *asked],
+        [sys.executable, "-m", "inspect_ai", *arguments],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -190,13 +190,13 @@ def test_inspect_eval_takes_a_solver_by_name(tmp_path: Path, local_server: str) 
     record = read_eval_log(str(log)).samples[0].store["abstain"]  # type: ignore[index]
     assert record["outcome"] in ("answered", "abstained")
     assert record["signals"]["token_msp"] > 0.0
-    # The same task file through our own door, which judges it, too.
-    ours = abstain(
+    # `abstain run` with the same task file also scores the answers.
+    run = abstain(
         tmp_path,
         *("run", "mine.py", "--model", MODEL, "--base-url", local_server, "--signals", "verbalized,tokens"),
         *("--max-tokens", "200", "-o", "run.json"),
     )
-    assert ours.returncode == 0, ours.stderr
+    assert run.returncode == 0, run.stderr
     assert len(read(tmp_path / "run.json")) == 2
     assert read(next((tmp_path / "run-logs").glob("*.eval"))).provenance["scorer"] == "answer_scorer"
 
@@ -226,14 +226,14 @@ def test_inspect_score_takes_a_metric_by_name(tmp_path: Path) -> None:
     assert "augrc" in done.stdout
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_heavy_packages() -> None:
     program = (
         "import sys\n"
         "sys.argv = ['abstain', '--help']\n"
         "from abstain.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "found = [name for name in ('inspect_ai', 'pydantic', 'abstain.runs', 'numpy') if name in sys.modules]\n"
-        "assert not found, found\n"
+        "heavy = [name for name in ('inspect_ai', 'pydantic', 'abstain.runs', 'numpy') if name in sys.modules]\n"
+        "assert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Tables of questions: what is asked, what is kept, and nothing of a cell in an error."""
+"""Tables of questions: prompts, metadata, examples, instruments, and errors without the content of a cell."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ def table(folder: Path, text: str, name: str = "mine.csv") -> Path:
     return path
 
 
-def test_a_template_takes_cells_as_they_are(tmp_path: Path) -> None:
+def test_a_template_inserts_cells_unchanged(tmp_path: Path) -> None:
     path = table(tmp_path, "id,note,drug,truth\n1,a {drug} {0} {{x}},aspirin,yes\n")
-    found = read_questions(path, template="{note}: {{is}} {drug} named?")
-    assert found.questions[0].prompt == "a {drug} {0} {{x}}: {is} aspirin named?"
-    assert found.questions[0].metadata == {}
+    question_set = read_questions(path, template="{note}: {{is}} {drug} named?")
+    assert question_set.questions[0].prompt == "a {drug} {0} {{x}}: {is} aspirin named?"
+    assert question_set.questions[0].metadata == {}
 
 
-def test_what_plays_no_part_is_metadata(tmp_path: Path) -> None:
+def test_unused_columns_become_metadata(tmp_path: Path) -> None:
     path = table(tmp_path, "id,patient_id,question,truth,site,should_abstain\na,p1,Is it?,yes,north,false\n")
     (question,) = read_questions(path).questions
     assert (question.item, question.cluster, question.should_abstain) == ("a", "p1", False)
     assert question.metadata == {"site": "north"}
 
 
-def test_items_of_the_same_name_belong_to_clusters(tmp_path: Path) -> None:
+def test_ids_include_the_cluster_if_item_names_repeat(tmp_path: Path) -> None:
     path = table(tmp_path, "item,patient,question,truth\nSleep,1,Is it?,yes\nSleep,2,Is it?,no\n")
     assert [question.id for question in read_questions(path).questions] == ["1:Sleep", "2:Sleep"]
 
 
-def test_ids_are_names_of_members_of_a_log(tmp_path: Path) -> None:
+def test_ids_are_valid_file_names_in_a_log(tmp_path: Path) -> None:
     path = table(tmp_path, "id,question,truth\n../a,Is it?,yes\n.._a,Is it so?,no\n")
     assert [question.id for question in read_questions(path).questions] == ["0:.._a", "1:.._a"]
 
 
-def test_examples_are_shown_and_are_no_questions(tmp_path: Path) -> None:
+def test_examples_have_answers_and_must_not_be_questions(tmp_path: Path) -> None:
     head = "id,question,truth,should_abstain\n"
-    asked = read_questions(table(tmp_path, head + "1,Is 7 prime?,yes,false\n"))
-    shown = read_examples(
-        table(tmp_path, head + "1,Is 4 prime?,no,false\n2,Is x prime?,,true\n", "shots.csv"), asked
+    question_set = read_questions(table(tmp_path, head + "1,Is 7 prime?,yes,false\n"))
+    examples = read_examples(
+        table(tmp_path, head + "1,Is 4 prime?,no,false\n2,Is x prime?,,true\n", "shots.csv"), question_set
     )
-    assert [example.answer for example in shown] == ["no", None]
+    assert [example.answer for example in examples] == ["no", None]
     with pytest.raises(DataError, match="mine.csv: the example at line 2 is one of the questions"):
-        read_examples(tmp_path / "mine.csv", asked)
+        read_examples(tmp_path / "mine.csv", question_set)
 
 
-def test_an_instrument_of_ones_own(tmp_path: Path) -> None:
+def test_a_custom_instrument(tmp_path: Path) -> None:
     declared = {
         "name": "two",
         "items": ["a", "b"],
@@ -65,13 +65,13 @@ def test_an_instrument_of_ones_own(tmp_path: Path) -> None:
     }
     (tmp_path / "two.json").write_text(json.dumps(declared))
     path = table(tmp_path, "patient_id,text,a,b\np1,He came late.,0,1\n")
-    found = read_questions(path, instrument=str(tmp_path / "two.json"))
-    assert [question.truth for question in found.questions] == ["0", "1"]
-    assert "Item: how it began" in found.questions[0].prompt
-    assert "Item: b" in found.questions[1].prompt
+    question_set = read_questions(path, instrument=str(tmp_path / "two.json"))
+    assert [question.truth for question in question_set.questions] == ["0", "1"]
+    assert "Item: how it began" in question_set.questions[0].prompt
+    assert "Item: b" in question_set.questions[1].prompt
     with pytest.raises(ArgumentError, match="has no column 'NoInterest' or 'PHQ8_NoInterest'"):
         read_questions(path, instrument="PHQ-8")
-    with pytest.raises(DataError, match="participant p1, item a: the truth is no number of the scale"):
+    with pytest.raises(DataError, match="participant p1, item a: the truth is not a number on the scale"):
         read_questions(
             table(tmp_path, "patient_id,text,a,b\np1,x,7,1\n"), instrument=str(tmp_path / "two.json")
         )
@@ -85,20 +85,20 @@ def test_no_error_shows_a_cell(tmp_path: Path) -> None:
     assert "patient" not in str(caught.value)
 
 
-def test_the_signal_plan_is_what_was_typed() -> None:
-    typed = "verbalized:0-100,tokens,consistency:5,p_true,semantic_entropy:judge=openai/gpt-4o,evidence"
-    plan = SignalPlan.parse(typed)
-    assert plan.text == typed
+def test_signals_are_parsed_and_formatted() -> None:
+    text = "verbalized:0-100,tokens,consistency:5,p_true,semantic_entropy:judge=openai/gpt-4o,evidence"
+    plan = SignalPlan.parse(text)
+    assert plan.text == text
     assert (plan.calls, plan.judge_calls, plan.judge) == (7, 10, "openai/gpt-4o")
     assert SignalPlan.parse("semantic_entropy").calls == 6
     assert SignalPlan.parse("").calls == 1
     assert SignalPlan().sampled(3, 0.2).text == "consistency:3"
     for wrong, message in (
         ("consistency:x", "a number of samples"),
-        ("tokens,tokens", "named twice"),
+        ("tokens,tokens", "duplicate signal tokens"),
         ("verbalized:5", "takes a scale"),
         ("semantic_entropy:judge=", "takes normalised or judge=MODEL"),
-        ("tokens:5", "takes nothing after a colon"),
+        ("tokens:5", "takes no value after a colon"),
     ):
         with pytest.raises(ArgumentError, match=message):
             SignalPlan.parse(wrong)

@@ -1,4 +1,4 @@
-"""Every signal of the solvers equals a value worked by hand, with replies that a mock model was told to give."""
+"""The signals of the solvers equal values that were worked out by hand, with scripted replies of a mock model."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def score_of(sample: Any) -> Any:
     return sample.scores["answer_scorer"]
 
 
-def test_an_answer_is_judged_and_its_way_out_is_offered(tmp_path: Path) -> None:
+def test_an_answer_is_scored_and_the_prompt_allows_declining(tmp_path: Path) -> None:
     script = Script(reply("Yes "))
     score = score_of(run_once(tmp_path, may_abstain(), script, **YES_NO))
     assert (score.value, score.answer) == ("C", "yes")
-    prompt = script.asked[0][-1].text
+    prompt = script.calls[0][-1].text
     assert prompt.startswith("Is 7 prime?\n\nYou may decline")
     assert '"answer": one of "yes", "no"; null to decline.' in prompt
     schema = script.configs[0].response_schema.json_schema
@@ -52,7 +52,7 @@ def test_without_structured_output_there_is_no_schema(tmp_path: Path) -> None:
     assert script.configs[0].response_schema is None
 
 
-def test_an_abstention_is_one(tmp_path: Path) -> None:
+def test_null_and_refusals_are_abstentions(tmp_path: Path) -> None:
     score = score_of(run_once(tmp_path, may_abstain(), Script(reply(None)), **YES_NO))
     assert (score.value, score.answer, score.reason) == ("N", None, None)
     refused = output("I cannot help with that", stop="content_filter")
@@ -75,31 +75,29 @@ def test_an_abstention_is_one(tmp_path: Path) -> None:
         ('{"answer": ["yes"]}', "no_text"),
     ],
 )
-def test_what_cannot_be_read_is_asked_again_once_and_then_failed(
-    tmp_path: Path, text: str, code: str
-) -> None:
+def test_an_item_with_two_unreadable_replies_fails(tmp_path: Path, text: str, code: str) -> None:
     script = Script(output(text))
     sample = run_once(tmp_path, may_abstain(), script, **YES_NO)
     score = score_of(sample)
     assert math.isnan(score.value)
     assert (score.reason, score.metadata["unread"]) == ("invalid_response_format", code)
-    assert len(script.asked) == 2
-    assert "That reply could not be read" in script.asked[1][-1].text
+    assert len(script.calls) == 2
+    assert "That reply could not be read" in script.calls[1][-1].text
     items = read(sorted(tmp_path.glob("*.eval"))[-1])
     assert (items.counts.failed, items.counts.abstained) == (1, 0)
 
 
-def test_a_second_reply_counts(tmp_path: Path) -> None:
+def test_a_readable_second_reply_is_scored(tmp_path: Path) -> None:
     script = Script(output("well"), output('```json\n{"answer": "yes"}\n```'))
     assert score_of(run_once(tmp_path, may_abstain(), script, **YES_NO)).value == "C"
 
 
-def test_a_reply_that_was_cut_off_is_not_read(tmp_path: Path) -> None:
+def test_a_truncated_reply_is_unreadable(tmp_path: Path) -> None:
     script = Script(output('{"answer": "yes"}', stop="max_tokens"))
     assert score_of(run_once(tmp_path, may_abstain(), script, **YES_NO)).metadata["unread"] == "cut_off"
 
 
-def test_answers_on_a_scale_are_graded(tmp_path: Path) -> None:
+def test_answers_on_a_scale_are_scored_by_distance(tmp_path: Path) -> None:
     assert score_of(run_once(tmp_path, may_abstain(), Script(reply("2")), **RATED)).value == 1.0
     assert score_of(run_once(tmp_path, may_abstain(), Script(reply(0)), **RATED)).value == pytest.approx(
         1 / 3
@@ -113,7 +111,7 @@ def test_choices_of_a_sample_are_answered_by_letter(tmp_path: Path) -> None:
     script = Script(reply("B"))
     sample = run_once(tmp_path, may_abstain(), script, choices=["four", "seven"], target="B")
     assert score_of(sample).value == "C"
-    assert "A) four\nB) seven" in script.asked[0][-1].text
+    assert "A) four\nB) seven" in script.calls[0][-1].text
 
 
 def test_a_sample_without_a_target_is_not_scored(tmp_path: Path) -> None:
@@ -127,103 +125,105 @@ def test_a_sample_without_a_target_is_not_scored(tmp_path: Path) -> None:
     ("scale", "stated", "expected"),
     [((1, 5), 4, 4.0), ((1, 5), "2", 2.0), ((0, 100), 75, 4.0), ((0, 1), 0.25, 2.0)],
 )
-def test_verbalized_confidence_before_and_after(
+def test_verbalized_confidence_before_and_after_the_answer(
     tmp_path: Path, scale: tuple[float, float], stated: object, expected: float
 ) -> None:
     script = Script(reply("yes", confidence=stated))
     before = run_once(tmp_path, chain(verbalized_confidence(scale), may_abstain()), script, **YES_NO)
     assert score_of(before).metadata["verbalized_confidence"] == expected
-    assert len(script.asked) == 1
+    assert len(script.calls) == 1
     script = Script(reply("yes"), reply(None, confidence=stated))
     after = run_once(tmp_path, chain(may_abstain(), verbalized_confidence(scale)), script, **YES_NO)
     assert score_of(after).metadata["verbalized_confidence"] == expected
-    assert len(script.asked) == 2
-    assert "About the answer that you just gave" in script.asked[1][-1].text
+    assert len(script.calls) == 2
+    assert "About the answer that you just gave" in script.calls[1][-1].text
 
 
-def test_a_confidence_that_cannot_be_read_is_null_and_the_answer_counts(tmp_path: Path) -> None:
+def test_an_unreadable_confidence_is_null_and_the_answer_is_scored(tmp_path: Path) -> None:
     script = Script(reply("yes", confidence=9))
     score = score_of(run_once(tmp_path, ask("verbalized"), script, **YES_NO))
     assert (score.value, score.metadata["verbalized_confidence"]) == ("C", None)
     assert score.metadata["unread"] == "no_confidence"
-    assert len(script.asked) == 2
+    assert len(script.calls) == 2
 
 
 def test_token_signals(tmp_path: Path) -> None:
     tokens = [("a", 0.5, {"a": 0.5, "b": 0.5}), ("c", 0.8, {"c": 0.8, "d": 0.1})]
     script = Script(reply("yes", tokens))
-    found = score_of(run_once(tmp_path, ask("tokens"), script, **YES_NO)).metadata
+    signals = score_of(run_once(tmp_path, ask("tokens"), script, **YES_NO)).metadata
     assert script.configs[0].logprobs is True
     assert script.configs[0].top_logprobs == 5
-    assert found["token_msp"] == pytest.approx((0.5 + 0.8) / 2)
+    assert signals["token_msp"] == pytest.approx((0.5 + 0.8) / 2)
     proportions = (8 / 9, 1 / 9)
     entropy = -sum(proportion * math.log(proportion) for proportion in proportions)
-    assert found["token_pe"] == pytest.approx((math.log(2) + entropy) / 2)
-    assert found["token_energy"] == pytest.approx((0.0 + math.log(0.9)) / 2)
+    assert signals["token_pe"] == pytest.approx((math.log(2) + entropy) / 2)
+    assert signals["token_energy"] == pytest.approx((0.0 + math.log(0.9)) / 2)
     after = run_once(tmp_path, chain(may_abstain(), token_signals()), Script(reply("yes", tokens)), **YES_NO)
-    assert score_of(after).metadata["token_msp"] == found["token_msp"]
+    assert score_of(after).metadata["token_msp"] == signals["token_msp"]
 
 
-def test_without_log_probabilities_the_keys_are_null_and_it_is_said_once(
+def test_without_log_probabilities_the_signals_are_null_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     from abstain.runs import solvers  # noqa: PLC0415
 
     solvers._warned.clear()
     for _ in range(2):
-        found = score_of(run_once(tmp_path, ask("tokens"), Script(reply("yes")), **YES_NO)).metadata
-        assert [found[key] for key in ("token_msp", "token_pe", "token_energy")] == [None] * 3
-    said = [record for record in caplog.records if "gives no log-probabilities" in record.getMessage()]
-    assert len(said) == 1
-    only: Tokens = [("a", 0.5, {})]
-    found = score_of(run_once(tmp_path, ask("tokens"), Script(reply("yes", only)), **YES_NO)).metadata
-    assert (found["token_msp"], found["token_pe"]) == (pytest.approx(0.5), None)
+        signals = score_of(run_once(tmp_path, ask("tokens"), Script(reply("yes")), **YES_NO)).metadata
+        assert [signals[key] for key in ("token_msp", "token_pe", "token_energy")] == [None] * 3
+    warnings = [record for record in caplog.records if "returns no log-probabilities" in record.getMessage()]
+    assert len(warnings) == 1
+    no_alternatives: Tokens = [("a", 0.5, {})]
+    script = Script(reply("yes", no_alternatives))
+    signals = score_of(run_once(tmp_path, ask("tokens"), script, **YES_NO)).metadata
+    assert (signals["token_msp"], signals["token_pe"]) == (pytest.approx(0.5), None)
 
 
-def drawn(tmp_path: Path, *answers: object, **sample: Any) -> dict[str, Any]:
+def consistency_signals(tmp_path: Path, *answers: object, **sample: Any) -> dict[str, Any]:
+    """Return the signals of an answer (the first) and of further samples."""
     script = Script(reply(answers[0]), *(reply(answer) for answer in answers[1:]))
     solver = chain(may_abstain(seed=5), consistency(len(answers) - 1, 0.9))
-    found: dict[str, Any] = score_of(run_once(tmp_path, solver, script, **sample)).metadata
+    signals: dict[str, Any] = score_of(run_once(tmp_path, solver, script, **sample)).metadata
     assert [config.temperature for config in script.configs] == [None, *[0.9] * (len(answers) - 1)]
     assert [config.seed for config in script.configs] == [5, *range(6, 5 + len(answers))]
-    return found
+    return signals
 
 
 def test_consistency_of_numbers(tmp_path: Path) -> None:
-    found = drawn(tmp_path, 2, 2, 2, 1, None, **RATED)
-    assert found["consistency_modal_score"] == 2.0
-    assert found["consistency_modal_count"] == 2
-    assert found["consistency_modal_confidence"] == 0.5
-    assert found["consistency_score_std"] == pytest.approx(math.sqrt(2 / 9))
-    assert found["consistency_na_rate"] == 0.25
-    assert found["consistency_samples"] == [2, 2, 1, None]
+    signals = consistency_signals(tmp_path, 2, 2, 2, 1, None, **RATED)
+    assert signals["consistency_modal_score"] == 2.0
+    assert signals["consistency_modal_count"] == 2
+    assert signals["consistency_modal_confidence"] == 0.5
+    assert signals["consistency_score_std"] == pytest.approx(math.sqrt(2 / 9))
+    assert signals["consistency_na_rate"] == 0.25
+    assert signals["consistency_samples"] == [2, 2, 1, None]
 
 
 def test_consistency_of_one_sample(tmp_path: Path) -> None:
-    found = drawn(tmp_path, 2, 3, **RATED)
-    assert (found["consistency_modal_score"], found["consistency_modal_confidence"]) == (3.0, 1.0)
-    assert (found["consistency_score_std"], found["consistency_na_rate"]) == (0.0, 0.0)
+    signals = consistency_signals(tmp_path, 2, 3, **RATED)
+    assert (signals["consistency_modal_score"], signals["consistency_modal_confidence"]) == (3.0, 1.0)
+    assert (signals["consistency_score_std"], signals["consistency_na_rate"]) == (0.0, 0.0)
 
 
-def test_consistency_where_all_samples_abstain(tmp_path: Path) -> None:
-    found = drawn(tmp_path, 2, None, None, None, **RATED)
-    assert (found["consistency_modal_score"], found["consistency_modal_confidence"]) == (None, 1.0)
-    assert (found["consistency_score_std"], found["consistency_na_rate"]) == (0.0, 1.0)
-    assert found["consistency_samples"] == [None] * 3
+def test_consistency_if_all_samples_abstain(tmp_path: Path) -> None:
+    signals = consistency_signals(tmp_path, 2, None, None, None, **RATED)
+    assert (signals["consistency_modal_score"], signals["consistency_modal_confidence"]) == (None, 1.0)
+    assert (signals["consistency_score_std"], signals["consistency_na_rate"]) == (0.0, 1.0)
+    assert signals["consistency_samples"] == [None] * 3
 
 
-def test_consistency_of_labels_has_no_spread(tmp_path: Path) -> None:
-    found = drawn(tmp_path, "yes", "no", "no", "yes", **YES_NO)
-    assert found["consistency_modal_answer"] == "no"
-    assert found["consistency_modal_confidence"] == pytest.approx(2 / 3)
-    assert found["consistency_score_std"] is None
+def test_consistency_of_labels_has_no_standard_deviation(tmp_path: Path) -> None:
+    signals = consistency_signals(tmp_path, "yes", "no", "no", "yes", **YES_NO)
+    assert signals["consistency_modal_answer"] == "no"
+    assert signals["consistency_modal_confidence"] == pytest.approx(2 / 3)
+    assert signals["consistency_score_std"] is None
 
 
-def test_samples_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_unreadable_samples_are_excluded_and_counted(tmp_path: Path) -> None:
     script = Script(reply(2), output("no form"))
-    found = score_of(run_once(tmp_path, chain(may_abstain(), consistency(2)), script, **RATED)).metadata
-    assert found["consistency_unread"] == 2
-    assert (found["consistency_modal_confidence"], found["consistency_samples"]) == (None, [])
+    signals = score_of(run_once(tmp_path, chain(may_abstain(), consistency(2)), script, **RATED)).metadata
+    assert signals["consistency_unread"] == 2
+    assert (signals["consistency_modal_confidence"], signals["consistency_samples"]) == (None, [])
 
 
 def test_p_true(tmp_path: Path) -> None:
@@ -231,37 +231,39 @@ def test_p_true(tmp_path: Path) -> None:
     script = Script(reply("yes"), output("A", letters))
     solver = chain(may_abstain(), p_true())
     assert score_of(run_once(tmp_path, solver, script, **YES_NO)).metadata["p_true"] == pytest.approx(0.75)
-    assert "(A) true\n(B) false" in script.asked[1][-1].text
-    for said in (output("A"), output("C", [("C", 0.9, {"C": 0.9})])):
-        found = score_of(run_once(tmp_path, solver, Script(reply("yes"), said), **YES_NO))
-        assert found.metadata["p_true"] is None
+    assert "(A) true\n(B) false" in script.calls[1][-1].text
+    for second_reply in (output("A"), output("C", [("C", 0.9, {"C": 0.9})])):
+        score = score_of(run_once(tmp_path, solver, Script(reply("yes"), second_reply), **YES_NO))
+        assert score.metadata["p_true"] is None
     script = Script(reply(None))
     assert score_of(run_once(tmp_path, solver, script, **YES_NO)).metadata["p_true"] is None
-    assert len(script.asked) == 1
+    assert len(script.calls) == 1
 
 
-def test_semantic_entropy_by_words(tmp_path: Path) -> None:
+def test_semantic_entropy_of_equal_labels(tmp_path: Path) -> None:
     solver = chain(may_abstain(), semantic_entropy(samples=4))
     script = Script(reply("Paris"), reply("Paris"), reply(" paris"), reply("Lyon"), reply(None))
-    found = score_of(run_once(tmp_path, solver, script, target="Paris")).metadata
-    assert found["semantic_entropy"] == pytest.approx(-(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25)))
-    assert (found["semantic_meanings"], found["semantic_equivalence"]) == (3, "normalised")
+    signals = score_of(run_once(tmp_path, solver, script, target="Paris")).metadata
+    assert signals["semantic_entropy"] == pytest.approx(-(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25)))
+    assert (signals["semantic_meanings"], signals["semantic_equivalence"]) == (3, "normalised")
     script = Script(reply("Paris"), *(reply(None) for _ in range(4)))
     assert score_of(run_once(tmp_path, solver, script, target="Paris")).metadata["semantic_entropy"] == 0.0
 
 
 def test_semantic_entropy_uses_the_samples_of_consistency(tmp_path: Path) -> None:
     script = Script(reply("yes"), reply("yes"), reply("no"))
-    found = score_of(run_once(tmp_path, ask("consistency:2,semantic_entropy"), script, **YES_NO)).metadata
-    assert found["semantic_entropy"] == pytest.approx(math.log(2))
-    assert len(script.asked) == 3
+    signals = score_of(run_once(tmp_path, ask("consistency:2,semantic_entropy"), script, **YES_NO)).metadata
+    assert signals["semantic_entropy"] == pytest.approx(math.log(2))
+    assert len(script.calls) == 3
 
 
-def test_semantic_entropy_by_a_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluated: list[str] = []
+def test_semantic_entropy_with_a_model_that_compares_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparisons: list[str] = []
 
     def verdict(messages: list[Any], *_: object) -> ModelOutput:
-        evaluated.append(messages[-1].text)
+        comparisons.append(messages[-1].text)
         same = "the city of Paris" in messages[-1].text and "Lyon" not in messages[-1].text
         return output(f'{{"same": {str(same).lower()}}}')
 
@@ -269,31 +271,31 @@ def test_semantic_entropy_by_a_judge(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("abstain.runs.solvers.get_model", lambda *name: judge if name else get_model())
     script = Script(reply("Paris"), reply("Paris"), reply("the city of Paris"), reply("Lyon"), reply("Paris"))
     solver = chain(may_abstain(), semantic_entropy("judge=mockllm/judge", samples=4))
-    found = score_of(run_once(tmp_path, solver, script, target="Paris")).metadata
-    # Paris three times in two wordings, Lyon once; the same words are not asked about.
-    assert found["semantic_entropy"] == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
-    assert len(evaluated) == 2
+    signals = score_of(run_once(tmp_path, solver, script, target="Paris")).metadata
+    # Paris occurs three times in two wordings, Lyon once. Equal wordings need no call.
+    assert signals["semantic_entropy"] == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
+    assert len(comparisons) == 2
 
 
-def test_evidence_counts_what_stands_in_the_text(tmp_path: Path) -> None:
+def test_evidence_counts_quotes_that_occur_in_the_text(tmp_path: Path) -> None:
     text = "I slept badly again. Work is fine."
-    told = {"metadata": {"scale": [0, 3], "text": text}, "target": "2"}
+    fields = {"metadata": {"scale": [0, 3], "text": text}, "target": "2"}
     quotes = ["slept badly", "Slept badly", "slept badly", "Work is fine", "felt low"]
     script = Script(reply(2, quotes=quotes))
-    found = score_of(run_once(tmp_path, ask("evidence"), script, **told)).metadata
-    assert (found["llm_evidence_count"], found["evidence_unsupported_share"]) == (2, 0.5)
+    signals = score_of(run_once(tmp_path, ask("evidence"), script, **fields)).metadata
+    assert (signals["llm_evidence_count"], signals["evidence_unsupported_share"]) == (2, 0.5)
     script = Script(reply(2, quotes=[]))
-    found = score_of(run_once(tmp_path, ask("evidence"), script, **told)).metadata
-    assert (found["llm_evidence_count"], found["evidence_unsupported_share"]) == (0, None)
+    signals = score_of(run_once(tmp_path, ask("evidence"), script, **fields)).metadata
+    assert (signals["llm_evidence_count"], signals["evidence_unsupported_share"]) == (0, None)
     script = Script(reply(2), reply(None, quotes=["Work is fine"]))
-    after = run_once(tmp_path, chain(may_abstain(), evidence()), script, **told)
+    after = run_once(tmp_path, chain(may_abstain(), evidence()), script, **fields)
     assert score_of(after).metadata["llm_evidence_count"] == 1
 
 
-def test_solvers_in_an_order_that_cannot_be_say_so(tmp_path: Path) -> None:
+def test_solvers_in_the_wrong_order_are_errors(tmp_path: Path) -> None:
     sample = run_once(tmp_path, consistency(), Script(reply("yes")), **YES_NO)
-    assert "comes after may_abstain" in sample.error.message  # type: ignore[union-attr]
+    assert "must come after may_abstain" in sample.error.message  # type: ignore[union-attr]
     sample = run_once(tmp_path, verbalized_confidence(), Script(reply("yes")), **YES_NO)
-    assert "nothing to judge" in sample.error.message  # type: ignore[union-attr]
+    assert "no answer to score" in sample.error.message  # type: ignore[union-attr]
     sample = run_once(tmp_path, ask("evidence"), Script(reply("yes")), **YES_NO)
     assert "needs the text in its metadata under 'text'" in sample.error.message  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""A scikit-learn classifier that declines rows unless a risk can be guaranteed for its answers."""
+"""A scikit-learn classifier that answers only the rows for which it can guarantee a risk."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def _has_decision_function(classifier: ThresholdedClassifier) -> bool:
 
 
 class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that declines a row if it is not confident enough for a guaranteed risk.
+    """A classifier that declines rows below a confidence threshold, which is chosen to guarantee the risk of answers.
 
-    `fit` makes out-of-fold probabilities by cross-validation, over whole groups if `groups` is passed. It chooses the
-    threshold on them with `abstain.choose_threshold` and then fits the estimator on all rows. The guarantee is about
-    the models of the folds. The final model has seen more rows and is usually better, but that is not guaranteed. With
-    ``cv="prefit"`` the threshold is chosen on rows that a fitted estimator has not seen, and the guarantee is about
-    that estimator.
+    `fit` computes out-of-fold probabilities by cross-validation, over whole groups if `groups` is passed. It chooses
+    the threshold on them with `abstain.choose_threshold` and then fits the estimator on all rows. The guarantee applies
+    to the models of the folds. The final model was fitted on more rows and is usually better, but that is not
+    guaranteed. With ``cv="prefit"``, pass rows that the fitted estimator has not seen. The threshold is chosen on them,
+    and the guarantee applies to that estimator.
 
-    `predict` returns `abstain_label` for declined rows. If no risk can be guaranteed, it declines every row, and
-    ``policy_.reason`` says why. `score` is therefore the proportion of all rows that are answered correctly: a declined
-    row counts like a wrong answer. For the accuracy among answers and for the proportion of answered rows, pass
-    `selective_accuracy_scorer` and `coverage_scorer` to ``cross_validate``. `predict_proba` and `decision_function` are
-    those of the fitted estimator, for all rows.
+    `predict` returns `abstain_label` for declined rows. If the risk cannot be guaranteed, it declines every row, and
+    ``policy_.reason`` gives the reason. `score` is therefore the proportion of all rows that are answered correctly: a
+    declined row counts like a wrong answer. For the accuracy among answers and for the proportion of answered rows,
+    pass `selective_accuracy_scorer` and `coverage_scorer` to ``cross_validate``. `predict_proba` and
+    `decision_function` are those of the fitted estimator, for all rows.
 
     Features are passed to the estimator as they are: arrays, sparse matrices, pandas and polars data frames.
 
@@ -56,8 +56,8 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Attributes:
         estimator_: the fitted estimator.
-        policy_: the policy; its threshold is None if no risk can be guaranteed.
-        threshold_: the smallest probability that is answered; infinite if no risk can be guaranteed.
+        policy_: the policy. Without a guarantee, its threshold has the value None.
+        threshold_: the smallest probability that is answered; infinite without a guarantee.
         abstain_label_: the label for declined rows.
         classes_: the classes, without the label for declined rows.
 
@@ -96,14 +96,14 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Args:
             X: the features.
             y: the classes.
-            groups: ids of rows that belong together, such as a patient: folds hold out whole groups, and the guarantee
-                respects them.
+            groups: the group of each row, such as a patient. Folds hold out whole groups, and the guarantee accounts
+                for them.
         """
         base = self._base
         if not hasattr(base, "predict_proba"):
             raise ArgumentError(
-                f"estimator {type(base).__name__} has no predict_proba, which the threshold is chosen on; wrap it in "
-                "CalibratedClassifierCV"
+                f"estimator {type(base).__name__} has no predict_proba, which is needed to choose the threshold; wrap "
+                "it in CalibratedClassifierCV"
             )
         truth = column_or_1d(y, warn=True)
         assert_all_finite(truth, input_name="y")
@@ -155,7 +155,7 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         probabilities = self.predict_proba(X)
         predicted, label = self.classes_[probabilities.argmax(axis=1)], np.asarray(self.abstain_label_)
         numeric = {kind in "biuf" for kind in (predicted.dtype.kind, label.dtype.kind)}
-        # Numbers next to text stay what they are: NumPy would turn both into text.
+        # With numbers and text in one array, NumPy would turn the numbers into text.
         common = np.result_type(predicted, label) if len(numeric) == 1 else np.dtype(object)
         labels = predicted.astype(common)
         labels[probabilities.max(axis=1) < self.threshold_] = self.abstain_label_
@@ -199,7 +199,7 @@ def _abstain_label(requested: Any, classes: NDArray[Any]) -> Any:
 
 
 def _splitter(cv: Any, truth: NDArray[Any], groups: ArrayLike | None) -> Any:
-    """Return folds of whole groups if there are groups, else stratified folds, as many as the rarest class allows."""
+    """Return folds of whole groups, or stratified folds without groups: at most one per row of the rarest class."""
     if not isinstance(cv, int):
         return check_cv(cv, truth, classifier=True)
     if groups is not None:

@@ -1,4 +1,4 @@
-"""Metrics for Inspect AI: put them on a scorer, or name them on its command line.
+"""Metrics for Inspect AI, for the ``metrics`` of a scorer or for ``--metric`` on Inspect's command line.
 
     from abstain.integrations.inspect import augrc, aurc, coverage, selective_accuracy
 
@@ -6,14 +6,14 @@
     def graded(): ...
 
 Every selective, safety and calibration metric of `abstain.metrics` is registered by its name, so
-``inspect score log.eval --metric abstain/augrc`` finds it; `METRICS` contains all of them. Scores are read as
-`abstain.read` reads a log and evaluated by `abstain.evaluate`, so the value is that of ``abstain evaluate log.eval``.
+``inspect score log.eval --metric abstain/augrc`` finds it; `METRICS` contains all of them. Scores are read like a log
+in `abstain.read` and evaluated by `abstain.evaluate`, so ``abstain evaluate log.eval`` gives the same value.
 
-- A score with the value N, or with the reason refusal or no_response, is an abstention. NaN is unscored and left out.
+- A score with the value N, or with the reason refusal or no_response, is an abstention. NaN is unscored and excluded.
 - Every epoch counts as a separate answer, because Inspect's reduction of epochs turns an abstention into a zero.
-- Answers are ranked by a confidence made of the numbers in ``Score.metadata``. `token_confidence` computes such numbers
+- Answers are ranked by a confidence from the numbers in ``Score.metadata``. `token_confidence` computes such numbers
   from the model's log-probabilities.
-- An undefined metric is NaN, with a warning in the log: a long evaluation does not fail because of one number.
+- An undefined metric is NaN, with a warning in the log, so that a long evaluation does not fail because of one number.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _inspect_metric(name: str, *, inspect_name: str | None = None) -> Callable[.
         confidence: the confidence that ranks answers: a variant, or a key of ``Score.metadata``. Default: that of
             `abstain.evaluate`.
         convention: how areas are integrated; see `abstain.metrics.selective`.
-        cluster: the metadata key of the cluster. Default: the sample. With a key, the metric has a confidence interval,
-            with the additional values ``_low`` and ``_high``.
+        cluster: the metadata key of the cluster. Default: each sample is its own cluster. With a key, the metric has a
+            confidence interval in the additional values ``_low`` and ``_high``.
         interval: "jackknife", "percentile", "bca" or "none". Default: "jackknife" with `cluster`, otherwise "none".
         at: the parameter of the metric, such as the coverage, if it has one.
     """
@@ -94,7 +94,7 @@ def _estimate(
     try:
         items = _items(scores, cluster)
         if ("loss" in chosen.needs or chosen.ranked) and chosen.name != "cmax" and not items.answered.any():
-            _LOG.warning("%s: nothing was answered", chosen.name)
+            _LOG.warning("%s: no sample was answered", chosen.name)
             return nothing
         result = evaluate(items, metrics=chosen, selective=False, resamples=None, **settings)
         estimate = next(iter(result.systems.values())).estimate(chosen.key)
@@ -116,7 +116,7 @@ def _items(scores: list[SampleScore], cluster: str | None) -> Items:
         sample = {
             "id": score.sample_id,
             "epoch": epochs[score.sample_id],
-            # Inspect does not pass the target to a metric; `abstain.runs.evaluated` stores it in the metadata.
+            # Inspect does not pass the target to a metric, so `abstain.runs.answer_scorer` stores it in the metadata.
             "target": str((score.score.metadata or {}).get("target", "")),
             "scores": {"score": content},
             "metadata": score.sample_metadata,
@@ -136,8 +136,8 @@ selective_accuracy, aurc, augrc = METRICS["selective_accuracy"], METRICS["aurc"]
 def token_confidence(state: TaskState) -> dict[str, float]:
     """Return token signals of an answer for ``Score.metadata``; empty without log-probabilities.
 
-    ``Score(value=..., metadata=token_confidence(state))`` gives ``token_msp``, ``token_pe`` and
-    ``token_energy``, and under ``confidence`` the first of them.
+    ``Score(value=..., metadata=token_confidence(state))`` stores ``token_msp``, ``token_pe`` and ``token_energy``, and
+    the first of them also as ``confidence``.
     """
     choices = state.output.choices
     logprobs = choices[0].logprobs if choices else None

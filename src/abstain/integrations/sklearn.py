@@ -2,8 +2,8 @@
 
 The functions take ``(y_true, y_proba)`` and work with `sklearn.metrics.make_scorer`
 (``response_method="predict_proba"``). The scorers take ``(estimator, X, y)`` and work with `cross_validate`,
-`GridSearchCV` and the like. A scorer's value is higher for a better model, so losses are negative. The confidence of a
-prediction is its probability. A prediction whose probability is below `threshold` is an abstention.
+`GridSearchCV` and similar tools. A scorer's value is higher for a better model, so losses are negative. The confidence
+of a prediction is its probability. A prediction whose probability is below `threshold` is an abstention.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Value = TypeVar("Value")
 
 # Lines on the same axes differ not only in colour.
 _DASHES = ("-", "--", "-.", ":")
-# Below this coverage the risk rests on few rows and does not determine the range of the axis.
+# At a smaller coverage, the risk depends on few rows and is ignored when the range of the axis is chosen.
 _LEAST_COVERAGE = 0.05
 
 
@@ -110,7 +110,7 @@ def selective_accuracy_score(
 ) -> float:
     """Return the accuracy of answered rows: at `threshold`, or of the most confident proportion `coverage`.
 
-    NaN if nothing is answered or the coverage cannot be reached. The other arguments are those of `aurc_loss`.
+    NaN if no row is answered or the coverage cannot be reached. The other arguments are those of `aurc_loss`.
 
     >>> selective_accuracy_score([0, 1, 1], [0.1, 0.8, 0.4], coverage=0.6)
     1.0
@@ -162,15 +162,15 @@ def coverage_at_risk_score(
 class Scorer:
     """A scorer: ``scorer(estimator, X, y)``, higher is better; ``scorer(threshold=0.7)`` changes settings.
 
-    Default threshold: that of a `ThresholdedClassifier`, whose declined rows are abstentions; 0 for other estimators.
+    Default threshold: that of the estimator if it is a `ThresholdedClassifier`, otherwise 0.
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.model_selection import cross_validate
     >>> X, y = load_iris(return_X_y=True)
     >>> scoring = {"aurc": aurc_scorer, "sure": selective_accuracy_scorer(threshold=0.9)}
-    >>> found = cross_validate(LogisticRegression(max_iter=500), X, y, scoring=scoring)
-    >>> bool((found["test_aurc"] <= 0).all() and (found["test_sure"] > 0.9).all())
+    >>> scores = cross_validate(LogisticRegression(max_iter=500), X, y, scoring=scoring)
+    >>> bool((scores["test_aurc"] <= 0).all() and (scores["test_sure"] > 0.9).all())
     True
     """
 
@@ -212,8 +212,8 @@ coverage_at_risk_scorer = Scorer("coverage_at_risk_scorer", coverage_at_risk_sco
 class RiskCoverageDisplay:
     """The risk-coverage curve of a classifier, like scikit-learn's displays; plotting needs matplotlib.
 
-    Build it with `from_estimator` or `from_predictions`. Several on the same axes (``ax=``) have lines of different
-    dashes, and the band of each has the colour of its line.
+    Create it with `from_estimator` or `from_predictions`. Curves on the same axes (``ax=``) have different dash
+    patterns, and each band has the colour of its line.
 
     Attributes:
         curve: the operating points: coverage, selective_risk, generalized_risk, threshold.
@@ -314,7 +314,7 @@ class RiskCoverageDisplay:
     def plot(
         self, *, ax: Any = None, name: str | None = None, risk: str = "selective", **kwargs: Any
     ) -> Self:
-        """Draw the curve as a step function: every operating point is valid until the next."""
+        """Draw the curve as a step function from one operating point to the next."""
         _validate.choice(risk, "risk", ("selective", "generalized"))
         if ax is None:
             try:
@@ -341,7 +341,7 @@ class RiskCoverageDisplay:
         return self
 
     def _draw_band(self, ax: Any, risk: str) -> list[float]:
-        """Fill the band, and return its upper ends above the least coverage."""
+        """Fill the band, and return its upper limits at coverages of at least `_LEAST_COVERAGE`."""
         assert self.band is not None
         low, high = getattr(self.band, f"{risk}_low"), getattr(self.band, f"{risk}_high")
         self.band_ = ax.fill_between(
@@ -382,7 +382,7 @@ class _Predictions:
         classes = _column_classes(truth, labels, table.shape[1])
         unknown = ~np.isin(truth, classes)
         if unknown.any():
-            raise DataError(f"y_true at row {int(np.argmax(unknown))} is none of the labels")
+            raise DataError(f"y_true at row {int(np.argmax(unknown))} is not one of the labels")
         confidence = table.max(axis=1)
         predicted = classes[table.argmax(axis=1)]
         return cls(
@@ -401,7 +401,7 @@ class _Predictions:
         )
 
     def band(self, cluster: ArrayLike | None, level: float) -> OperatingPoints | None:
-        """Return the confidence interval of the risk at each threshold by `evaluate`; None if nothing is answered."""
+        """Return the operating points with confidence intervals of the risk; None if no row is answered."""
         items = Items.from_arrays(
             self.truth,
             self.predicted,
@@ -426,7 +426,7 @@ def _probability_table(y_proba: ArrayLike) -> Floats:
     wrong = ~((table >= 0.0) & (table <= 1.0)).all(axis=1)
     if wrong.any():
         raise DataError(
-            f"y_proba must hold probabilities in [0, 1], and does not at row {int(np.argmax(wrong))}"
+            f"y_proba must contain probabilities in [0, 1], but does not at row {int(np.argmax(wrong))}"
         )
     return table
 
@@ -434,25 +434,26 @@ def _probability_table(y_proba: ArrayLike) -> Floats:
 def _column_classes(truth: NDArray[Any], labels: ArrayLike | None, columns: int) -> NDArray[Any]:
     classes = np.unique(truth) if labels is None else np.asarray(labels)
     if len(classes) != columns:
-        whose = "y_true has" if labels is None else "labels has"
+        source = "y_true" if labels is None else "labels"
         raise ArgumentError(
-            f"y_proba has {columns} columns and {whose} {len(classes)} classes; pass labels, the class of each column"
+            f"y_proba has {columns} columns, but {source} has {len(classes)} classes; pass the class of each column as "
+            "labels"
         )
     return classes
 
 
 def _threshold_of(estimator: Any) -> float:
-    """Return the threshold of an estimator that declines rows itself; 0 for any other."""
+    """Return the threshold of a `ThresholdedClassifier`; 0 for any other estimator."""
     if not isinstance(estimator, ThresholdedClassifier):
         return 0.0
-    # An infinite threshold declines every row, and so does any number above 1.
+    # Any threshold above 1 declines every row, like an infinite one, but is a finite number.
     return float(min(estimator.threshold_, 2.0))
 
 
 def _probabilities(estimator: Any, features: Any) -> tuple[Floats, NDArray[Any]]:
     if not hasattr(estimator, "predict_proba"):
         raise ArgumentError(
-            f"{type(estimator).__name__} has no predict_proba, which these metrics rank predictions by; "
-            "CalibratedClassifierCV gives it one"
+            f"{type(estimator).__name__} has no predict_proba, which is needed to rank predictions; wrap it in "
+            "CalibratedClassifierCV"
         )
     return np.asarray(estimator.predict_proba(features), dtype=np.float64), np.asarray(estimator.classes_)

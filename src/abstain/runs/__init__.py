@@ -1,9 +1,9 @@
-"""Runs: ask a model the questions of a table, on Inspect AI (the extra ``inspect``).
+"""Runs: ask a model the questions of a table with Inspect AI (the extra ``inspect``).
 
 `may_abstain` and the other solvers allow the model to decline and record signals, `answer_scorer` scores the answers,
-and `abstain.runs.tasks` makes a task from a table. Inspect knows all of them by name (``abstain/ask``). `RunPlan` has
-the arguments of `abstain run`, `prepare` checks it without a call, and `execute` runs it. Providers, concurrency,
-retries, caching and logs are Inspect's.
+and `abstain.runs.tasks` makes a task from a table. All are registered in Inspect under names such as ``abstain/ask``.
+`RunPlan` has the arguments of `abstain run`, `prepare` checks it without a call, and `execute` runs it. Inspect handles
+providers, concurrency, retries, caching and logs.
 """
 
 from __future__ import annotations

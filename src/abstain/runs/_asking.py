@@ -1,7 +1,7 @@
-"""Ask a model one question and read its reply strictly; an unreadable reply is requested once more.
+"""Send a question to a model and parse its reply strictly; after an unreadable reply, the question is sent once more.
 
-This is the only place that calls the model under test for an answer. Two unreadable replies are a failure with a
-reason, never an abstention. A refusal that the provider itself reports (its content filter) is an abstention.
+Only this module calls the evaluated model for an answer. Two unreadable replies are a failure with a reason, never an
+abstention. A refusal by the provider's content filter is an abstention.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TOP_LOGPROBS = 5
 class Exchange:
     """A conversation, the model's last output, and the content of its reply.
 
-    The reply is None if it is unreadable. The problem is the code of a second reply that is not in the requested form.
+    An unreadable reply has the value None. `problem` is a key of `PROBLEMS` if the second reply was unreadable as well.
     """
 
     messages: list[ChatMessage]
@@ -54,7 +54,7 @@ async def ask_model(
     *,
     model: Model | None = None,
 ) -> Exchange:
-    """Ask and parse the reply; if it is unreadable, state the problem and ask once more."""
+    """Send messages and parse the reply; if it is unreadable, send the problem and parse the next reply."""
     conversation = list(messages)
     model = model or get_model()
     reminded = False
@@ -86,7 +86,7 @@ def config_for(form: ReplyForm | None = None, **settings: Any) -> GenerateConfig
 
 
 def token_dicts(output: ModelOutput) -> list[dict[str, Any]]:
-    """Return the log-probabilities of an output as plain data; empty if the backend gave none."""
+    """Return the log-probabilities of an output as plain data; empty if the backend returned none."""
     logprobs = output.choices[0].logprobs if output.choices else None
     if logprobs is None:
         return []

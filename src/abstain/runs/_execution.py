@@ -1,6 +1,6 @@
-"""Execute a plan through Inspect AI, one log per mode, or continue the logs of an earlier call.
+"""Execute a plan with Inspect AI, one log per mode, or resume the logs of an earlier run.
 
-Answers are kept in the logs if a run stops. A log belongs to a plan if its metadata contain the plan's hash.
+If a run stops, the logs keep the answers so far. A log belongs to a plan if its metadata contain the plan's hash.
 `_run_file` turns finished logs into a run file.
 """
 
@@ -38,7 +38,7 @@ _MARKUP = re.compile(r"\[/?[a-z_ ]+\]")
 _ERROR_NAME = re.compile(r"(?:\w+\.)*([A-Z]\w{0,50}(?:Error|Exception|Timeout|Exceeded))(?=\W|$)", re.ASCII)
 _DISK_ERRORS = ("OSError", "OperationalError")
 _STATUS = re.compile(r"\b(?:Error code|status(?:_code)?)\W{1,3}(\d{3})\b")
-# Arguments of every call of Inspect.
+# Arguments of every call to Inspect.
 _INSPECT_OPTIONS: dict[str, Any] = {
     "log_format": "eval",
     "display": "none",
@@ -59,7 +59,7 @@ class FinishedLog:
 
     @property
     def lines(self) -> list[str]:
-        """The outcomes of the items, in sentences."""
+        """The number of items by outcome, as lines of text."""
         scores = [(sample.scores or {}).get("answer_scorer") for sample in self.log.samples or []]
         failed = sum(self.failures.values())
         abstained = sum(score is not None and score.value == "N" for score in scores)
@@ -74,7 +74,7 @@ class FinishedLog:
         )
         if without_logprobs:
             lines.append(
-                f"  token signals: null for {without_logprobs} items; the backend gave no log-probabilities"
+                f"  token signals: null for {without_logprobs} items; the backend returned no log-probabilities"
             )
         return lines
 
@@ -88,13 +88,13 @@ def execute(prepared: Prepared, advance: Callable[[int], None] | None = None) ->
     earlier = _find_earlier_logs(prepared)
     if not plan.resume and any(log.status != "success" for log in earlier.values()):
         raise ArgumentError(
-            f"{plan.log_dir}: holds a run of the same questions that did not end; --resume goes on with it, and "
-            "another --log-dir begins anew"
+            f"{plan.log_dir}: contains an unfinished run of the same questions; continue it with --resume, or start "
+            "another run with another --log-dir"
         )
     if plan.resume and not earlier and any(plan.log_dir.glob("*.eval")):
         raise ArgumentError(
-            f"{plan.log_dir}: holds no run of these questions asked in this way; --resume needs the same table, model, "
-            "signals and settings as before"
+            f"{plan.log_dir}: contains no run of these questions with these settings; --resume needs the same table, "
+            "model, signals and settings as before"
         )
     progress = contextlib.nullcontext() if advance is None else reporting_to(advance)
     with progress, _explaining_disk_errors(plan):
@@ -102,7 +102,7 @@ def execute(prepared: Prepared, advance: Callable[[int], None] | None = None) ->
 
 
 def _find_earlier_logs(prepared: Prepared) -> dict[str, EvalLog]:
-    """Return the newest log of each mode in the folder that this plan made."""
+    """Return the newest log of this plan in the folder, by mode."""
     modes = {plan_digest: mode for mode, plan_digest in prepared.digests.items()}
     newest: dict[str, EvalLog] = {}
     # The name of a log begins with its starting time.
@@ -124,8 +124,8 @@ def _run_mode(prepared: Prepared, mode: str, earlier: EvalLog | None) -> Finishe
         raise KeyboardInterrupt
     if log.status != "success":
         raise DataError(
-            f"{plan.model}: the run stopped ({_error_name(log.error.message if log.error else '')}); what "
-            f"was answered is kept in {plan.log_dir}, and --resume goes on with it"
+            f"{plan.model}: the run stopped ({_error_name(log.error.message if log.error else '')}); the answers so "
+            f"far are in {plan.log_dir}: continue with --resume"
         )
     if plan.is_task:
         log = _score_task(log)
@@ -133,8 +133,8 @@ def _run_mode(prepared: Prepared, mode: str, earlier: EvalLog | None) -> Finishe
     if log.samples and sum(failures.values()) == len(log.samples):
         reason, count = failures.most_common(1)[0]
         raise DataError(
-            f"{plan.model}: every one of {len(log.samples)} items failed ({reason}: {count}); the log is kept "
-            f"in {plan.log_dir}, and --resume asks again"
+            f"{plan.model}: all {len(log.samples)} items failed ({reason}: {count}); the log is in {plan.log_dir}: try "
+            "again with --resume"
         )
     return FinishedLog(mode, _local_path(log.location), log, failures)
 
@@ -201,7 +201,7 @@ def _task_solver(plan: RunPlan) -> Any:
 
 
 def _score_task(log: EvalLog) -> EvalLog:
-    """Score the answers of an Inspect task, which has another scorer, and store the scores in its log."""
+    """Score the answers of an Inspect task with `answer_scorer`, which replaces its scorer, and update its log."""
     scored = inspect_ai.score(log, answer_scorer(), action="overwrite", display="none")
     write_eval_log(scored, log.location)
     scored.location = log.location
@@ -209,7 +209,7 @@ def _score_task(log: EvalLog) -> EvalLog:
 
 
 def _load_models(plan: RunPlan) -> Any:
-    """Return the model; check its name, that of the judge, and their keys before anything is asked."""
+    """Return the model; unknown names and missing keys, also of the comparing model, are errors before any call."""
     if plan.signals.judge not in (None, plan.model):
         _load_model(plan.signals.judge)
     return _load_model(plan.model, base_url=plan.base_url, **plan.model_args)
@@ -222,7 +222,7 @@ def _load_model(name: str | None, **options: Any) -> Any:
         raise
     except Exception as problem:
         words = " ".join(_MARKUP.sub("", str(problem)).split()) or type(problem).__name__
-        raise ArgumentError(f"the model {name} cannot be asked: {words}") from None
+        raise ArgumentError(f"cannot call the model {name}: {words}") from None
 
 
 def _local_path(location: str) -> Path:
@@ -234,19 +234,19 @@ def _local_path(location: str) -> Path:
 
 @contextlib.contextmanager
 def _explaining_disk_errors(plan: RunPlan) -> Iterator[None]:
-    """Turn errors of the disk, and of the database in which Inspect keeps unfinished samples, into an ArgumentError."""
+    """Turn errors of the disk or of Inspect's database of unfinished samples into an ArgumentError."""
     try:
         yield
     except (OSError, sqlite3.Error) as problem:
         words = getattr(problem, "strerror", None) or type(problem).__name__
         raise ArgumentError(
-            f"{plan.log_dir}: the system refuses it ({words}); what was answered "
-            "before is kept there, and --resume goes on with it"
+            f"{plan.log_dir}: cannot be written ({words}); it contains the answers so far: free some space or fix its "
+            "permissions, then continue with --resume"
         ) from None
 
 
 def _failure_reason(sample: EvalSample) -> str | None:
-    """Return why an item failed, without any of its text; None if it did not."""
+    """Return the reason why an item failed, without its text; None for an item that did not fail."""
     if sample.error is not None:
         return _error_name(sample.error.message)
     score = (sample.scores or {}).get("answer_scorer")
@@ -256,7 +256,7 @@ def _failure_reason(sample: EvalSample) -> str | None:
 
 
 def _error_name(message: str) -> str:
-    """Return the HTTP status of an error, otherwise its name, without any of its text.
+    """Return the HTTP status of an error, or its class name if it has no status, without its text.
 
     >>> _error_name("Error code: 404 - the prompt was ..."), _error_name("TimeoutError('the prompt was ...')")
     ('HTTP 404', 'TimeoutError')
@@ -265,4 +265,4 @@ def _error_name(message: str) -> str:
     if status:
         return f"HTTP {status[1]}"
     error = name[1] if name else "error"
-    return f"{error}, as where a disk is full" if error in _DISK_ERRORS else error
+    return f"{error}, perhaps because the disk is full" if error in _DISK_ERRORS else error

@@ -92,18 +92,18 @@ class Prepared:
 
     @property
     def costs(self) -> list[str]:
-        """The number of calls that the run needs, in sentences."""
+        """The number of calls that the run needs, as lines of text."""
         signals = self.plan.signals
         if self.questions is None:
-            return [f"{signals.calls} calls of {self.plan.model} per sample; nobody was asked"]
+            return [f"{signals.calls} calls of {self.plan.model} per sample; no model was called"]
         lines = [
             f"{len(self.questions.questions):,} items x {len(self.plan.modes)} modes x {signals.calls} calls = "
-            f"{self.samples * signals.calls:,} calls of {self.plan.model}, and one more for each reply that cannot be "
-            "read"
+            f"{self.samples * signals.calls:,} calls of {self.plan.model}, and one more for each unreadable reply"
         ]
         if signals.judge:
-            lines.append(f"at most {self.samples * signals.judge_calls:,} calls of the judge {signals.judge}")
-        return [*lines, "nobody was asked"]
+            judge_calls = self.samples * signals.judge_calls
+            lines.append(f"at most {judge_calls:,} calls of {signals.judge}, which compares the samples")
+        return [*lines, "no model was called"]
 
 
 def prepare(plan: RunPlan) -> Prepared:
@@ -111,21 +111,21 @@ def prepare(plan: RunPlan) -> Prepared:
     if plan.is_task:
         return _prepare_task(plan)
     if not plan.modes:
-        raise ArgumentError("name at least one mode")
+        raise ArgumentError("no mode; pass at least one")
     for mode in plan.modes:
         _validate.choice(mode, "mode", MODES)
     if len(set(plan.modes)) < len(plan.modes):
-        raise ArgumentError("a mode is named twice")
+        raise ArgumentError("duplicate mode; pass each mode once")
     if plan.examples is not None and "few_shot" not in plan.modes:
-        raise ArgumentError("--examples goes with --mode few_shot")
+        raise ArgumentError("--examples needs --mode few_shot")
     if plan.table_options.get("instrument") and "few_shot" in plan.modes:
-        raise ArgumentError("an instrument is asked zero_shot alone; leave --mode few_shot out")
+        raise ArgumentError("an instrument supports only the mode zero_shot; omit --mode few_shot")
     options = {**plan.table_options, "template": read_template(plan.table_options.get("template"))}
     questions = read_questions(plan.source, needs_text=plan.signals.evidence, **options)
     examples: dict[str, list[Example]] = {mode: [] for mode in plan.modes}
     if "few_shot" in plan.modes:
         if plan.examples is None:
-            raise ArgumentError("the mode few_shot needs examples; name their table with --examples")
+            raise ArgumentError("the mode few_shot needs examples; pass their table with --examples")
         examples["few_shot"] = read_examples(plan.examples, questions, **options)
     digests = {mode: _plan_digest(plan, mode, digest(questions, examples[mode])) for mode in plan.modes}
     return Prepared(plan, questions, examples, digests)
@@ -133,13 +133,11 @@ def prepare(plan: RunPlan) -> Prepared:
 
 def _prepare_task(plan: RunPlan) -> Prepared:
     if plan.modes != ("zero_shot",) or plan.examples is not None:
-        raise ArgumentError(
-            f"{plan.source}: a task of Inspect has its own prompts; leave --mode and --examples out"
-        )
+        raise ArgumentError(f"{plan.source}: an Inspect task has its own prompts; omit --mode and --examples")
     for name, value in plan.table_options.items():
         if value is not None and name not in ("cluster", "limit", "text"):
             raise ArgumentError(
-                f"{plan.source}: {name} is for a table of questions, and this is a task of Inspect"
+                f"{plan.source}: {name} applies to a table of questions, but this is an Inspect task; omit it"
             )
     path = Path(plan.source)
     if not path.is_file():

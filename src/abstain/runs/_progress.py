@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _listeners: list[Callable[[int], None]] = []
 
 
-@hooks(name="abstain_progress", description="Tells abstain run of samples that are done.")
+@hooks(name="abstain_progress", description="Reports finished samples to abstain run.")
 class Progress(Hooks):
     """Reports finished samples to all listeners."""
 

@@ -1,7 +1,7 @@
-"""All texts that a model is asked with, except the user's, in one place and with a version.
+"""All texts that are sent to a model, except those of the user, with a version.
 
-The provenance of a run contains the version, these texts and the user's template, so the run can be repeated in the
-same words. Change `VERSION` when you change a text.
+The provenance of a run contains the version, these texts and the user's template, so that the run can be repeated with
+the same prompts. Change `VERSION` when you change a text.
 """
 
 from __future__ import annotations

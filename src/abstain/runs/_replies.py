@@ -1,9 +1,9 @@
 """The form of a reply, and a parser that never guesses.
 
-A reply is one JSON object. ``answer`` is one of the choices, a number of the scale, or text; only null declines. Other
-fields have the confidence and the quotes. The form provides the instructions for the prompt, the schema for structured
-output, and the parser. A reply in another form is an `UnreadableReply` with a code and a sentence that reveal nothing
-of its text.
+A reply is one JSON object. ``answer`` is one of the choices, a number on the scale, or text; only null declines. Other
+fields contain the confidence and the quotes. `ReplyForm` provides the instructions for the prompt, the schema for
+structured output, and the parser. A reply in another form raises `UnreadableReply`, whose code and sentence reveal
+nothing of its text.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from abstain.runs import _prompts
 # Larger scales are not listed value by value.
 _MOST_LISTED = 101
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+# These sentences are sent to the model in the "reminder" of `_prompts`.
 PROBLEMS = {
     "empty": "the reply is empty",
     "cut_off": "the reply was cut off at the most tokens that there may be",
@@ -44,7 +45,7 @@ class UnreadableReply(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The content of a reply: the answer is spelled as in the choices, and None if the model declined."""
+    """The content of a reply. The answer is spelled as in the choices; None if the model declined."""
 
     answer: str | None = None
     confidence: float | None = None
@@ -99,7 +100,7 @@ class ReplyForm:
         if self.answered:
             fields["answer"] = {"anyOf": [_one_of(self._answers()), nothing]}
         if self.confidence is not None:
-            stated = _one_of(_listed(self.confidence))
+            stated = _one_of(_scale_values(self.confidence))
             fields["confidence"] = {"anyOf": [stated, nothing]} if self.answered else stated
         if self.quotes:
             fields["quotes"] = {"type": "array", "items": {"type": "string"}}
@@ -112,16 +113,16 @@ class ReplyForm:
 
     def parse(self, text: str) -> Reply:
         """Return the content of a reply, or raise `UnreadableReply`."""
-        record = _object(text)
+        record = _parse_object(text)
         answer = self._answer(record) if self.answered else None
         declined = self.answered and answer is None
         code, confidence, quotes = None, None, None
         if self.confidence is not None:
-            confidence = _within(record.get("confidence"), self.confidence)
+            confidence = _number_on_scale(record.get("confidence"), self.confidence)
             if confidence is None and not (declined and record.get("confidence") is None):
                 code = "no_confidence"
         if self.quotes:
-            quotes = _texts(record.get("quotes"))
+            quotes = _string_tuple(record.get("quotes"))
             code = code or ("no_quotes" if quotes is None else None)
         reply = Reply(answer, confidence, quotes)
         if code is not None:
@@ -129,7 +130,7 @@ class ReplyForm:
         return reply
 
     def _answers(self) -> tuple[str, ...] | None:
-        return self.choices if self.scale is None else _listed(self.scale)
+        return self.choices if self.scale is None else _scale_values(self.scale)
 
     def _answer_words(self) -> str:
         listed = self._answers()
@@ -146,14 +147,14 @@ class ReplyForm:
         if value is None:
             return None
         if self.scale is not None:
-            number = _within(value, self.scale)
+            number = _number_on_scale(value, self.scale)
             if number is None:
                 raise UnreadableReply("off_scale")
             return f"{number:g}"
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise UnreadableReply("no_text")
         if self.choices is None:
-            return _own_words(value)
+            return _nonempty_text(value)
         label = labels.canonical(value, "answer", 0)
         matching = [choice for choice in self.choices if labels.canonical(choice, "choice", 0) == label]
         if not matching:
@@ -162,14 +163,14 @@ class ReplyForm:
 
 
 def parse_verdict(text: str) -> bool:
-    """Return the verdict of a judge on two answers: ``{"same": true}`` or false."""
-    same = _object(text).get("same")
+    """Return whether two answers mean the same, from a reply such as ``{"same": true}``."""
+    same = _parse_object(text).get("same")
     if not isinstance(same, bool):
         raise UnreadableReply("no_verdict")
     return same
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     """Parse a text that is one JSON object, optionally in one code fence; an object inside other text is refused."""
     plain = text.strip()
     if not plain:
@@ -177,7 +178,9 @@ def _object(text: str) -> dict[str, Any]:
     fenced = _FENCED.fullmatch(plain)
     try:
         record = json.loads(
-            fenced[1] if fenced else plain, object_pairs_hook=_unique, parse_constant=_no_number
+            fenced[1] if fenced else plain,
+            object_pairs_hook=_refuse_duplicate_keys,
+            parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError):
         raise UnreadableReply("no_object") from None
@@ -186,26 +189,29 @@ def _object(text: str) -> dict[str, Any]:
     return record
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         raise ValueError("duplicate key")
     return record
 
 
-def _no_number(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _own_words(value: str | float) -> str:
+def _nonempty_text(value: str | float) -> str:
     text = value.strip() if isinstance(value, str) else f"{value:g}"
     if not text:
         raise UnreadableReply("empty")
     return text
 
 
-def _within(value: object, scale: tuple[float, float]) -> float | None:
-    """Return a value, or a text that spells it, as a number of a scale; whole if both ends are whole."""
+def _number_on_scale(value: object, scale: tuple[float, float]) -> float | None:
+    """Return a number on a scale, also if it is given as text; None if it is outside the scale.
+
+    On a scale with integer ends, it must be an integer.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     number = labels.canonical(value, "answer", 0)
@@ -222,7 +228,7 @@ def _is_whole(scale: tuple[float, float]) -> bool:
     return scale != (0.0, 1.0) and all(float(end).is_integer() for end in scale)
 
 
-def _listed(scale: tuple[float, float]) -> tuple[str, ...] | None:
+def _scale_values(scale: tuple[float, float]) -> tuple[str, ...] | None:
     low, high = scale
     if not _is_whole(scale) or high - low >= _MOST_LISTED:
         return None
@@ -233,7 +239,7 @@ def _one_of(listed: tuple[str, ...] | None) -> dict[str, Any]:
     return {"type": "string"} if listed is None else {"type": "string", "enum": list(listed)}
 
 
-def _texts(value: object) -> tuple[str, ...] | None:
+def _string_tuple(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
         return None
     return tuple(value)

@@ -1,8 +1,8 @@
-"""The run file of finished logs: one experiment per mode, with its provenance.
+"""Write finished logs as a run file: one experiment per mode, with its provenance.
 
-The logs are read by `abstain.read`. A table of questions becomes records by cluster, with an outcome for every item. An
-instrument becomes the run file of the system that the format comes from: a participant with a failed item has failed as
-a whole, and a successful participant has every item in every map.
+The logs are read by `abstain.read`. A table of questions becomes records by cluster, with an outcome for every item.
+For an instrument, the run file follows the system that introduced the format: a participant with a failed item has
+failed as a whole, and a successful participant has every item in every map.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
         items = replace(items, metadata={**items.metadata, **samples})
         return _with_run_signals(items, prepared.plan.signals)
     question_of = {question.id: question for question in questions.questions}
-    asked = [question_of[name] for name in ids]
+    ordered = [question_of[name] for name in ids]
     metadata = {name: column for name, column in items.metadata.items() if name not in _LOG_COLUMNS}
     changes: dict[str, Any] = {
-        "item": identifiers([question.item for question in asked]),
+        "item": identifiers([question.item for question in ordered]),
         "metadata": metadata | samples,
     }
     if questions.scale is not None:
@@ -83,7 +83,7 @@ def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
             [float(answer) if outcome == Outcome.ANSWERED else math.nan for answer, outcome in answers]
         )
         changes["truth"] = np.array(
-            [math.nan if question.truth is None else float(question.truth) for question in asked]
+            [math.nan if question.truth is None else float(question.truth) for question in ordered]
         )
         changes["scale"] = questions.scale
     if key is None:

@@ -1,4 +1,4 @@
-"""The signals of a run and their number of calls: the option ``--signals`` as data.
+"""The signals of a run and the number of calls that they need, parsed from the option ``--signals``.
 
 ``verbalized`` (``verbalized:0-100``), ``tokens``, ``consistency:5``, ``p_true``, ``semantic_entropy``
 (``semantic_entropy:judge=MODEL``) and ``evidence``, separated by commas. `solvers` measures them.
@@ -33,8 +33,9 @@ class SignalPlan:
         samples: number of further samples per item.
         consistency: True if the agreement of the samples is recorded.
         temperature: the temperature of the samples.
-        p_true: True if the model is asked whether its answer is true.
-        equivalence: when two samples mean the same: "normalised" or "judge=MODEL"; None without semantic entropy.
+        p_true: True if the model rates whether its answer is true.
+        equivalence: how to decide that two samples mean the same: "normalised" (equal labels) or ``judge=MODEL``; None
+            without semantic entropy.
         evidence: True if quotes are requested.
 
     >>> plan = SignalPlan.parse("verbalized,tokens,consistency:3")
@@ -61,7 +62,7 @@ class SignalPlan:
             name, _, detail = part.partition(":")
             _validate.choice(name, "signal", _PARSERS)
             if name in seen:
-                raise ArgumentError(f"the signal {name} is named twice")
+                raise ArgumentError(f"duplicate signal {name}; pass it once")
             seen.add(name)
             plan = replace(plan, **_PARSERS[name](detail))
         if plan.equivalence is not None and not plan.samples:
@@ -80,14 +81,14 @@ class SignalPlan:
         _validate.whole(samples, "--consistency-samples", least=1, most=MOST_SAMPLES)
         if plan.consistency and plan.samples != samples:
             raise ArgumentError(
-                f"--signals asks for consistency:{plan.samples} and --consistency-samples for {samples}; give one of "
+                f"--signals has consistency:{plan.samples} and --consistency-samples is {samples}; pass only one of "
                 "them"
             )
         return replace(plan, samples=samples, consistency=True)
 
     @property
     def judge(self) -> str | None:
-        """The model that decides whether samples mean the same, if any."""
+        """The model that decides whether samples mean the same; None without one."""
         if self.equivalence is None or self.equivalence == NORMALISED:
             return None
         return self.equivalence.removeprefix(JUDGE)
@@ -99,13 +100,13 @@ class SignalPlan:
 
     @property
     def judge_calls(self) -> int:
-        """Maximum number of judge calls per item: one per pair of samples."""
+        """Maximum number of calls per item that compare samples: one per pair."""
         return self.samples * (self.samples - 1) // 2 if self.judge else 0
 
     @property
     def confidences(self) -> list[str]:
         """The confidences that the signals provide, by their names in `abstain.evaluate`."""
-        made = {
+        recorded = {
             "llm": self.evidence,
             "verbalized": self.verbalized is not None,
             "token_msp": self.tokens,
@@ -113,22 +114,22 @@ class SignalPlan:
             "p_true": self.p_true,
             "semantic_entropy": self.equivalence is not None,
         }
-        return [name for name, wanted in made.items() if wanted]
+        return [name for name, is_recorded in recorded.items() if is_recorded]
 
     @property
     def text(self) -> str:
         """The plan as text for `parse`, without the temperature."""
         scale = "" if self.verbalized in (None, DEFAULT_SCALE) else ":{:g}-{:g}".format(*self.verbalized)
-        how = "" if self.equivalence == NORMALISED else f":{self.equivalence}"
+        equivalence = "" if self.equivalence == NORMALISED else f":{self.equivalence}"
         parts = {
             f"verbalized{scale}": self.verbalized is not None,
             "tokens": self.tokens,
             f"consistency:{self.samples}": self.consistency,
             "p_true": self.p_true,
-            f"semantic_entropy{how}": self.equivalence is not None,
+            f"semantic_entropy{equivalence}": self.equivalence is not None,
             "evidence": self.evidence,
         }
-        return ",".join(name for name, wanted in parts.items() if wanted)
+        return ",".join(part for part, is_recorded in parts.items() if is_recorded)
 
 
 def _parse_scale(detail: str) -> dict[str, Any]:
@@ -161,7 +162,7 @@ def _parse_equivalence(detail: str) -> dict[str, Any]:
 def _flag(name: str) -> Callable[[str], dict[str, Any]]:
     def read(detail: str) -> dict[str, Any]:
         if detail:
-            raise ArgumentError(f"the signal {name} takes nothing after a colon, got {detail!r}")
+            raise ArgumentError(f"the signal {name} takes no value after a colon, got {detail!r}")
         return {name: True}
 
     return read

@@ -1,4 +1,4 @@
-"""The wording of instruments: the question of each item, and the meaning of the numbers of its scale.
+"""The wording of instruments: the question of each item, and the meaning of the numbers on its scale.
 
 `abstain.metrics.instruments` has the items, the scale and the tiers. A JSON file that declares an instrument may also
 contain ``questions`` (item: words) and ``scale_words`` (number: words).
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WordedInstrument:
-    """An instrument, the question of each item (default: its name), and the meaning of the numbers of its scale."""
+    """An instrument, the question of each item (default: its name), and the meaning of the numbers on its scale."""
 
     instrument: Instrument
     questions: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Signals of a run, computed from replies by pure functions.
+"""Pure functions that compute the signals of a run from replies.
 
-Token signals and consistency are those of `abstain.confidence`; the other signals are defined here. None is a signal
-that could not be measured, and is never replaced by a number.
+Token signals and consistency come from `abstain.confidence`; the other signals are defined here. A signal that could
+not be measured has the value None and is never replaced by a number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONSISTENCY_KEYS = (
 
 
 def token_record(tokens: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Return the three token signals of a reply; null if the backend gave no log-probabilities.
+    """Return the three token signals of a reply; null if the backend returned no log-probabilities.
 
     >>> half = math.log(0.5)
     >>> signals = token_record([{"logprob": half, "top_logprobs": [{"logprob": half}, {"logprob": half}]}])
@@ -66,7 +66,7 @@ def stated_confidence(value: float | None, scale: tuple[float, float]) -> float 
 
 
 def answer_consistency(samples: Sequence[str | None]) -> dict[str, Any]:
-    """Return the agreement of samples, and the samples; None is an abstention. Without samples, all signals are null.
+    """Return the agreement of samples, and the samples (None: an abstention). Without samples, all signals are null.
 
     If all answers are numbers, they are compared as numbers. Otherwise they are compared as labels, and
     ``consistency_score_std`` and ``consistency_modal_score`` are null. A tie prefers abstention, then the smallest
@@ -102,7 +102,7 @@ def answer_consistency(samples: Sequence[str | None]) -> dict[str, Any]:
 
 
 def meanings_by_words(answers: Sequence[str | None]) -> list[int]:
-    """Return a number per answer, equal for equal labels; declining is one meaning.
+    """Return a number per answer, equal for equal labels; all declined answers have the same number.
 
     >>> meanings_by_words(["Paris", " paris", None, "Lyon", None])
     [0, 0, 1, 2, 1]
@@ -132,8 +132,8 @@ def discrete_entropy(meanings: Sequence[int]) -> float | None:
 def probability_of_true(tokens: Sequence[Mapping[str, Any]]) -> float | None:
     """Return P(True): the probability of A divided by that of A and B, at the first token that is not blank.
 
-    A model that is shown its answer says A for true and B for false (Kadavath et al., 2022, arXiv:2207.05221). Null
-    if the backend gives no log-probabilities, or neither letter is among the most likely tokens.
+    The model sees its answer and replies A for true or B for false (Kadavath et al., 2022, arXiv:2207.05221). Null if
+    the backend returns no log-probabilities, or if neither letter is among the most likely tokens.
 
     >>> top = [{"token": "A", "logprob": math.log(0.6)}, {"token": " B", "logprob": math.log(0.2)}]
     >>> round(probability_of_true([{"token": "A", "logprob": math.log(0.6), "top_logprobs": top}]), 6)

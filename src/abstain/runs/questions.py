@@ -1,8 +1,8 @@
-"""Read a table of questions, with everything checked before the first call.
+"""Read a table of questions and check all of it before the first call.
 
-A row is one item (`read_questions`). With an instrument, a row is one participant, whose text is asked about once per
-item. A prompt is a column, or a template that names columns in braces. Errors name the row, the column and the item,
-and never show the content of a cell.
+A row is one item (`read_questions`). With an instrument, a row is one participant, with one question per item about the
+participant's text. A prompt is a column, or a template that names columns in braces. Errors name the row, the column
+and the item, and never show the content of a cell.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FORBIDDEN_IN_IDS = str.maketrans({"/": "_", "\\": "_"})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One item that a model is asked about; None for a value that the table does not have.
+    """The question about one item, with None for values that the table does not have.
 
     Attributes:
         id: the unique id of its sample.
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """The questions of a table, and how they were read.
+    """The questions of a table, with the columns and options that they were read with.
 
     Attributes:
         label: the name of the table.
@@ -80,7 +80,7 @@ class QuestionSet:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that is shown with its answer; None if declining is right."""
+    """A question that the prompt shows with its answer (None: the model should decline)."""
 
     prompt: str = field(repr=False)
     answer: str | None
@@ -115,9 +115,9 @@ def read_questions(
         choices: the column of possible answers, or the answers themselves, separated by ``|``. Default: a column named
             choices.
         scale: the lowest and highest answer, if answers are numbers.
-        should_abstain: the column of items that should be declined. Default: a column of that name.
+        should_abstain: the column with the items that should be declined. Default: a column of that name.
         text: the column of texts. Default: a column named text, transcript, context, document_text or passage.
-        instrument: ask the items of an instrument about the text of each row, which is a participant.
+        instrument: the instrument whose items are the questions about each row's text; a row is a participant.
         limit: the maximum number of items or participants to read.
         needs_text: True if quotes are requested, so that a text is required.
         format: "csv", "parquet" or "jsonl". Default: detected from the content.
@@ -125,7 +125,7 @@ def read_questions(
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "q.csv"
     >>> _ = path.write_text("id,question,truth,choices\n1,Is 7 prime?,yes,yes|no\n2,Is 9 prime?,no,yes|no\n")
-    >>> [(found.item, found.truth, found.choices) for found in read_questions(path).questions]
+    >>> [(question.item, question.truth, question.choices) for question in read_questions(path).questions]
     [(1, 'yes', ('yes', 'no')), (2, 'no', ('yes', 'no'))]
     """
     source = open_table(table, format=format)
@@ -143,7 +143,7 @@ def read_questions(
     if instrument is not None:
         if choices is not None or scale is not None or question is not None:
             raise ArgumentError(
-                "an instrument has its own questions and scale; leave question, choices and scale out"
+                "an instrument has its own questions and scale; omit question, choices and scale"
             )
         with rows_named_by(source.paths):
             return _read_participants(source, named, find_worded(instrument), template, limit)
@@ -153,9 +153,9 @@ def read_questions(
 
 
 def read_examples(table: str | os.PathLike[str], questions: QuestionSet, **named: Any) -> list[Example]:
-    """Read the examples of a few-shot prompt, a table like that of the questions; no example may be a question."""
+    """Read the examples of a few-shot prompt from a table like that of the questions; the two must not overlap."""
     if questions.instrument is not None:
-        raise ArgumentError("examples go with a table of questions, not with an instrument")
+        raise ArgumentError("an instrument supports no examples; omit them, or pass a table of questions")
     options = {name: value for name, value in named.items() if name not in ("limit", "needs_text")}
     example_set = read_questions(table, **options)
     prompts = {question.prompt for question in questions.questions}
@@ -163,11 +163,12 @@ def read_examples(table: str | os.PathLike[str], questions: QuestionSet, **named
         if example.prompt in prompts:
             raise DataError(
                 f"{example_set.label}: the example at {row_of_file(expand(table), row)} is one of the questions of "
-                f"{questions.label}; a model must not be shown what it is asked"
+                f"{questions.label}; remove it, because examples must not contain the evaluated questions"
             )
         if example.truth is None and not example.should_abstain:
             raise DataError(
-                f"{example_set.label}: the example at {row_of_file(expand(table), row)} has no truth to be shown"
+                f"{example_set.label}: the example at {row_of_file(expand(table), row)} has no truth; an example "
+                "needs one, unless the model should decline it (should_abstain)"
             )
     return [
         Example(example.prompt, None if example.should_abstain else example.truth)
@@ -181,17 +182,19 @@ def with_examples(prompt: str, examples: Iterable[Example]) -> str:
     >>> with_examples("Is 7 prime?", [Example("Is 4 prime?", "no")]).splitlines()[2:4]
     ['Is 4 prime?', 'Answer: no']
     """
-    shown = [
+    example_texts = [
         PROMPTS["example"].format(
             question=example.prompt, answer="null" if example.answer is None else example.answer
         )
         for example in examples
     ]
-    return PROMPTS["examples"].format(examples="\n\n".join(shown), question=prompt) if shown else prompt
+    if not example_texts:
+        return prompt
+    return PROMPTS["examples"].format(examples="\n\n".join(example_texts), question=prompt)
 
 
 def read_template(template: str | None) -> str | None:
-    """Return a template; after an ``@``, the content of the named file."""
+    """Return a template, which is read from a file if it is ``@`` and the name of the file."""
     if template is None or not template.startswith("@"):
         return template
     path = template[1:]
@@ -219,7 +222,7 @@ def _read_items(
     truths = table.texts(columns["truth"])
     choices = _read_choices(table, named["choices"], columns, rows)
     if scale is not None and any(choices):
-        raise ArgumentError(f"{table.label}: answers have choices or a scale, not both; leave one out")
+        raise ArgumentError(f"{table.label}: answers have both choices and a scale; pass only one of them")
     names = table.labels(columns["item"]).tolist() if "item" in columns else list(range(1, rows + 1))
     clusters = table.labels(columns["cluster"]).tolist() if "cluster" in columns else nothing
     ids = _unique_ids(table, names, clusters)
@@ -272,12 +275,12 @@ def _find_columns(
             columns[role] = _check_column(table, column)
     if "question" not in columns and template is None:
         raise ArgumentError(
-            f"{table.label}: which column is the question? Name it (question, --question), or give a template "
+            f"{table.label}: which column is the question? Name it (question, --question), or pass a template "
             f"(template, --template); {table.listed_columns}"
         )
     if needs_text and "text" not in columns:
         raise ArgumentError(
-            f"{table.label}: the signal evidence needs the text that quotes must stand in; name its column (text, "
+            f"{table.label}: the signal evidence needs the text that quotes must come from; name its column (text, "
             "--text)"
         )
     choices = named["choices"]
@@ -308,12 +311,12 @@ def _prompt_template(columns: Mapping[str, str], template: str | None) -> str:
 
 
 def _template_fields(template: str, table: SourceTable) -> list[str]:
-    """Return the columns that a template names; formats and conversions are refused."""
+    """Return the columns that a template names; formats and conversions are errors."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError:
         raise ArgumentError(
-            "the template has a brace without its other half; write {{ and }} for braces that are meant"
+            "the template has an unmatched brace; write {{ and }} for literal braces"
         ) from None
     fields = []
     for _, name, form, conversion in parts:
@@ -323,7 +326,7 @@ def _template_fields(template: str, table: SourceTable) -> list[str]:
             shown = _validate.place_name(name)
             hint = _validate.suggestion(name, table.kinds)
             raise ArgumentError(
-                f"the template names {shown!r}, which is no column of {table.label}{hint}; "
+                f"the template names {shown!r}, which is not a column of {table.label}{hint}; "
                 f"{table.listed_columns}"
             )
         fields.append(name)
@@ -337,7 +340,7 @@ def _fill_template(table: SourceTable, template: str, fields: Sequence[str]) -> 
         empty = [row for row, cell in enumerate(column) if cell is None]
         if empty:
             raise DataError(
-                f"{table.label}: the column {name!r} is part of the prompt, and empty at {row_name(empty[0])} "
+                f"{table.label}: the column {name!r} is part of the prompt, but is empty at {row_name(empty[0])} "
                 f"({len(empty)} such rows)"
             )
     parts = [(before, name) for before, name, _, _ in string.Formatter().parse(template)]
@@ -357,14 +360,14 @@ def _read_choices(
     if named is not None and "|" in named:
         listed = tuple(dict.fromkeys(part.strip() for part in named.split("|") if part.strip()))
         if len(listed) < 2:
-            raise ArgumentError(f"choices must be at least two answers divided by |, got {len(listed)}")
+            raise ArgumentError(f"choices must be at least two answers separated by |, got {len(listed)}")
         return [listed] * rows
     if "choices" not in columns:
         return [None] * rows
     choices = [tuple(dict.fromkeys(cell)) or None for cell in table.lists(columns["choices"])]
     for row, answers in enumerate(choices):
         if answers is not None and len(answers) < 2:
-            raise DataError(f"{table.label}: the choices at {row_name(row)} are fewer than two")
+            raise DataError(f"{table.label}: fewer than two choices at {row_name(row)}")
     return choices
 
 
@@ -376,7 +379,7 @@ def _unique_ids(table: SourceTable, names: Sequence[Any], clusters: Sequence[Any
         whose = "" if cluster is None else f" of {_validate.place_name(cluster)}"
         rows = [row for row, pair in enumerate(pairs) if pair == duplicates[0]]
         raise DataError(
-            f"{table.label}: the item {_validate.place_name(name)}{whose} stands twice (rows {rows[0]} and {rows[1]}; "
+            f"{table.label}: duplicate item {_validate.place_name(name)}{whose} (rows {rows[0]} and {rows[1]}, "
             f"{len(duplicates)} such items); items must be unique"
         )
     if len(set(map(str, names))) == len(names):
@@ -397,12 +400,12 @@ def _checked_truth(
     if choices is not None:
         matching = [choice for choice in choices if labels.canonical(choice, "choice", 0) == label]
         if not matching:
-            raise DataError(f"{location}: the truth is none of its {len(choices)} choices")
+            raise DataError(f"{location}: the truth is not one of its {len(choices)} choices")
         return matching[0]
     if scale is None:
         return value
     if not isinstance(label, (int, float)) or not scale[0] <= label <= scale[1]:
-        raise DataError(f"{location}: the truth is no number of the scale of {scale[0]:g} to {scale[1]:g}")
+        raise DataError(f"{location}: the truth is not a number on the scale of {scale[0]:g} to {scale[1]:g}")
     return f"{label:g}"
 
 
@@ -424,9 +427,11 @@ def _read_participants(
             )
         columns[role] = _check_column(table, column)
     participants = table.labels(columns["cluster"]).tolist()
-    _unique_ids(table, participants, [None] * len(participants))  # refuses duplicates
+    _unique_ids(table, participants, [None] * len(participants))  # raises an error for duplicates
     texts = _fill_template(table, "{" + columns["text"] + "}", [columns["text"]])
-    shown = texts if template is None else _fill_template(table, template, _template_fields(template, table))
+    prompt_texts = (
+        texts if template is None else _fill_template(table, template, _template_fields(template, table))
+    )
     instrument = form.instrument
     truths = {name: table.texts(_item_column(table, name, instrument.name)) for name in instrument.items}
     low, high = instrument.item_scale
@@ -435,7 +440,7 @@ def _read_participants(
         for name in instrument.items:
             location = f"{table.label}: participant {_validate.place_name(participant)}, item {name}"
             prompt = PROMPTS["instrument"].format(
-                text=shown[row],
+                text=prompt_texts[row],
                 instrument=instrument.name,
                 low=low,
                 high=high,
@@ -445,7 +450,7 @@ def _read_participants(
             truth = _checked_truth(truths[name][row], None, (low, high), location)
             if truth is None:
                 raise DataError(
-                    f"{location}: the truth is missing, and a run file of an instrument has all of them"
+                    f"{location}: the truth is missing; an instrument needs the truth of every item"
                 )
             questions.append(
                 Question(
@@ -474,7 +479,7 @@ def _item_column(table: SourceTable, item: str, instrument: str) -> str:
 
 
 def digest(questions: QuestionSet, examples: Sequence[Example] = ()) -> str:
-    """Return the hash of questions and examples, so that a run continues only with the same ones."""
+    """Return the hash of questions and examples; a run can be resumed only with the same ones."""
     content = hashlib.sha256()
     for question in questions.questions:
         parts = (question.id, question.prompt, question.truth, question.choices, questions.scale)

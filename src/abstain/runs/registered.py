@@ -1,4 +1,4 @@
-"""The entry point of the group ``inspect_ai``: these modules register everything that is under ``abstain/``."""
+"""The entry point ``inspect_ai``: importing these modules registers all Inspect objects under ``abstain/``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Inspect scorer for the solvers of abstain: it scores the answer and writes the signals to the log."""
+"""The Inspect scorer for abstain's solvers: it scores the answer and writes the signals to the log."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ UNREADABLE = "invalid_response_format"
 
 @scorer(metrics=[METRICS["coverage"](), METRICS["selective_accuracy"]()])
 def answer_scorer() -> Scorer:
-    """Score the record of the solvers of `abstain.runs`: C, I, N for an abstention, NaN for an unreadable reply.
+    """Score an answer of the solvers in `abstain.runs`: C or I, N for an abstention, NaN for an unreadable reply.
 
-    On a scale, the score is ``1 - |answer - target| / (high - low)``. ``Score.metadata`` has the signals by name and
-    the target as text. A sample without a target is not scored.
+    On a scale, the score is ``1 - |answer - target| / (high - low)``. ``Score.metadata`` contains the signals by name
+    and the target as text. A sample without a target is not scored.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store.get(RECORD)
         if not record or "outcome" not in record:
             raise ArgumentError(
-                "nothing to judge: no solver of abstain asked the question (may_abstain or ask)"
+                "no answer to score; the task needs an abstain solver before answer_scorer: may_abstain or ask"
             )
         metadata: dict[str, Any] = {**record.get("signals", {}), "target": target.text}
         if record.get("problem"):

@@ -51,7 +51,7 @@ __all__ = [
 
 RECORD = "abstain"
 ANSWERED, ABSTAINED, FAILED = "answered", "abstained", "failed"
-# The most alternatives that any provider gives: other tokens have a negligible probability.
+# The largest number of alternatives that any provider returns. Other tokens have a negligible probability.
 _P_TRUE_TOP = 20
 _P_TRUE_TOKENS = 16
 _LOG = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def ask(
 
     Args:
         signals: such as ``verbalized,tokens,consistency:5,p_true,semantic_entropy,evidence``.
-        text_key: the key of the sample's metadata with the text that quotes must come from.
+        text_key: the metadata key of the text that quotes must come from.
         temperature: the temperature of further samples. Default: 0.7.
         structured: False for a server that does not accept a schema.
         seed: passed to the provider; each further sample has a different one.
@@ -122,7 +122,7 @@ def may_abstain(
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         record = _record(state)
         if "outcome" in record:
-            raise ArgumentError("may_abstain was asked twice for one sample; name it once")
+            raise ArgumentError("duplicate solver: a task can contain may_abstain or ask only once")
         requested = record.pop("requested", {})
         form = _reply_form(state, choices, scale, requested)
         prompt = state.user_prompt
@@ -134,16 +134,16 @@ def may_abstain(
             logprobs=True if top_logprobs else None,
             top_logprobs=top_logprobs or None,
         )
-        asked = await ask_model(state.messages, form.parse, config)
+        exchange = await ask_model(state.messages, form.parse, config)
         record |= {"asked": len(state.messages), "form": asdict(form), "structured": structured, "seed": seed}
-        state.messages, state.output = asked.messages, asked.output
-        record |= _outcome(asked)
+        state.messages, state.output = exchange.messages, exchange.output
+        record |= _outcome(exchange)
         signals = record.setdefault("signals", {})
         if top_logprobs:
-            tokens = token_dicts(asked.output)
+            tokens = token_dicts(exchange.output)
             _warn_without_logprobs(tokens, "token_msp, token_pe and token_energy")
             signals |= measures.token_record(tokens)
-        reply = asked.reply or Reply()
+        reply = exchange.reply or Reply()
         if form.confidence is not None:
             signals["verbalized_confidence"] = measures.stated_confidence(reply.confidence, form.confidence)
         if form.quotes:
@@ -155,9 +155,10 @@ def may_abstain(
 
 @solver
 def verbalized_confidence(scale: tuple[float, float] | list[float] = (1.0, 5.0)) -> Solver:
-    """Let the model state its confidence; recorded as ``verbalized_confidence``, on a scale of 1 to 5.
+    """Let the model state its confidence, and record it as ``verbalized_confidence`` on a scale of 1 to 5.
 
-    Before `may_abstain` it is a field of the reply and costs no call. After it, it needs a separate call.
+    Before `may_abstain`, the confidence is a field of the reply and needs no further call. After `may_abstain`, it
+    needs a separate call.
 
     Args:
         scale: the lowest and highest number that the model may state.
@@ -179,8 +180,8 @@ def verbalized_confidence(scale: tuple[float, float] | list[float] = (1.0, 5.0))
 def token_signals(top_logprobs: int = TOP_LOGPROBS) -> Solver:
     """Request log-probabilities, and record ``token_msp``, ``token_pe`` and ``token_energy`` of the reply.
 
-    Before `may_abstain` they are requested; after it, those of the reply are used. If the backend gives none, all three
-    are null, with one warning.
+    Before `may_abstain`, the solver requests log-probabilities. After `may_abstain`, it uses those that the reply has.
+    If the backend returns none, all three signals are null, with one warning.
 
     Args:
         top_logprobs: number of alternatives per token.
@@ -200,11 +201,11 @@ def token_signals(top_logprobs: int = TOP_LOGPROBS) -> Solver:
 def evidence(text_key: str = "text") -> Solver:
     """Request quotes, and count those that occur verbatim in the text: ``llm_evidence_count``.
 
-    ``evidence_unsupported_share`` is the proportion of the quotes that do not. Before `may_abstain` it is a field of
-    the reply and costs no call. After it, it needs a separate call.
+    ``evidence_unsupported_share`` is the proportion of quotes that do not occur. Before `may_abstain`, the quotes are a
+    field of the reply and need no further call. After `may_abstain`, they need a separate call.
 
     Args:
-        text_key: the key of the sample's metadata with the text.
+        text_key: the metadata key of the text.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
@@ -221,12 +222,12 @@ def evidence(text_key: str = "text") -> Solver:
 
 @solver
 def consistency(samples: int = DEFAULT_SAMPLES, temperature: float = DEFAULT_TEMPERATURE) -> Solver:
-    """Draw further samples of the answer and record their agreement; the samples are kept.
+    """Draw further samples of the answer, and record the samples and their agreement.
 
-    A sample that is unreadable even at the second try is left out and counted: ``consistency_unread``.
+    A sample that is unreadable twice is excluded and counted in ``consistency_unread``.
 
     Args:
-        samples: number of samples; each costs a call.
+        samples: number of samples; each needs a call.
         temperature: the temperature of the samples.
     """
     count = _validate.whole(samples, "samples", least=1)
@@ -244,9 +245,9 @@ def consistency(samples: int = DEFAULT_SAMPLES, temperature: float = DEFAULT_TEM
 
 @solver
 def p_true() -> Solver:
-    """Show the model its answer and record ``p_true``, the probability that it calls it true; costs a call.
+    """Show the model its answer and record ``p_true``, the probability that it calls the answer true; needs a call.
 
-    Null if the model declined, if the backend gives no log-probabilities, or if neither letter is likely.
+    Null if the model declined, if the backend returns no log-probabilities, or if neither letter is likely.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
@@ -273,11 +274,11 @@ def semantic_entropy(
 ) -> Solver:
     """Record ``semantic_entropy``, the entropy over the meanings of samples, and the number of meanings.
 
-    Uses the samples of an earlier `consistency`. Otherwise samples are drawn.
+    Uses the samples of an earlier `consistency`. Without it, draws samples.
 
     Args:
-        equivalence: when two samples mean the same: "normalised" if they are the same label, or "judge=MODEL" if that
-            model says so.
+        equivalence: how to decide that two samples mean the same: "normalised" (they are the same label), or
+            ``judge=MODEL`` (that model compares them).
         samples: number of samples.
         temperature: the temperature of the samples.
     """
@@ -306,7 +307,7 @@ def semantic_entropy(
 
 
 def _record(state: TaskState) -> dict[str, Any]:
-    """Return a copy of the record of a sample: the store detects `set`, not changes inside a value."""
+    """Return a copy of a sample's record, because the store does not detect changes inside a value."""
     stored: dict[str, Any] = state.store.get(RECORD, {})
     return {name: value.copy() if isinstance(value, dict) else value for name, value in stored.items()}
 
@@ -319,12 +320,12 @@ def _save(state: TaskState, record: dict[str, Any]) -> TaskState:
 def _asked_record(state: TaskState, name: str) -> dict[str, Any]:
     record = _record(state)
     if "outcome" not in record:
-        raise ArgumentError(f"{name} comes after may_abstain, which asks the question")
+        raise ArgumentError(f"{name} must come after may_abstain, which asks the question")
     return record
 
 
 def _request(state: TaskState, record: dict[str, Any], **options: Any) -> TaskState:
-    """Make a later `may_abstain` request more than an answer."""
+    """Store further fields or settings that a later `may_abstain` requests together with the answer."""
     return _save(state, {**record, "requested": {**record.get("requested", {}), **options}})
 
 
@@ -356,12 +357,13 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else str(number + 1)
 
 
-def _outcome(asked: Exchange) -> dict[str, Any]:
-    if asked.reply is None:
-        return {"outcome": FAILED, "answer": None, "problem": asked.problem}
-    if asked.reply.declined:
-        return {"outcome": ABSTAINED, "answer": None, "problem": asked.problem, "refused": asked.refused}
-    return {"outcome": ANSWERED, "answer": asked.reply.answer, "problem": asked.problem}
+def _outcome(exchange: Exchange) -> dict[str, Any]:
+    reply, problem = exchange.reply, exchange.problem
+    if reply is None:
+        return {"outcome": FAILED, "answer": None, "problem": problem}
+    if reply.declined:
+        return {"outcome": ABSTAINED, "answer": None, "problem": problem, "refused": exchange.refused}
+    return {"outcome": ANSWERED, "answer": reply.answer, "problem": problem}
 
 
 def _warn_without_logprobs(tokens: Sequence[dict[str, Any]], signals: str) -> None:
@@ -369,7 +371,7 @@ def _warn_without_logprobs(tokens: Sequence[dict[str, Any]], signals: str) -> No
     warning = f"{get_model()} {signals}"
     if not tokens and warning not in _warned:
         _warned.add(warning)
-        _LOG.warning("%s gives no log-probabilities, so that %s are null", get_model(), signals)
+        _LOG.warning("%s returns no log-probabilities, so %s are null", get_model(), signals)
 
 
 def _text(state: TaskState, key: str) -> str:
@@ -382,7 +384,7 @@ def _text(state: TaskState, key: str) -> str:
 
 
 async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) -> Reply:
-    """Ask about an answer in a separate call; the reply is empty if there is no answer or it is unreadable."""
+    """Ask about an answer in a separate call; without an answer, or if the reply is unreadable, it is empty."""
     if record["outcome"] != ANSWERED:
         return Reply()
     messages = [*state.messages, ChatMessageUser(content=form.instructions)]
@@ -393,7 +395,7 @@ async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) 
 async def _draw_samples(
     state: TaskState, record: dict[str, Any], count: int, temperature: float
 ) -> list[str | None]:
-    """Return the readable samples of the answer, None for an abstention."""
+    """Return the readable samples of the answer, with None for an abstention."""
     # The store turns tuples into lists.
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in record["form"].items()
@@ -411,9 +413,9 @@ async def _draw_samples(
 
 
 async def _judged_meanings(state: TaskState, answers: Sequence[str | None], judge: Model) -> list[int] | None:
-    """Return a number per answer, equal if the judge says that they mean the same; None if its reply is unreadable.
+    """Return a number per answer, equal for answers with the same meaning; None if a verdict is unreadable.
 
-    Each answer is compared with the first answer of every meaning so far. Equal labels need no call.
+    The model `judge` compares each answer with the first answer of every meaning so far. Equal labels need no call.
     """
     label_numbers = measures.meanings_by_words(answers)
     first_answers: list[str | None] = []
@@ -425,12 +427,12 @@ async def _judged_meanings(state: TaskState, answers: Sequence[str | None], judg
             if answer is None or first is None:
                 continue
             prompt = PROMPTS["judge"].format(question=state.input_text, first=first, second=answer)
-            asked = await ask_model(
+            verdict = await ask_model(
                 [ChatMessageUser(content=prompt)], parse_verdict, config_for(), model=judge
             )
-            if asked.reply is None:
+            if verdict.reply is None:
                 return None
-            if asked.reply:
+            if verdict.reply:
                 meaning_of_label[label] = meaning
                 break
         else:

@@ -56,7 +56,7 @@ def questions(
     limit: int | None = None,
     table_format: str | None = None,
 ) -> Task:
-    """Ask the questions of a table and allow the model to decline; the arguments are those of `abstain run`.
+    """Ask the questions of a table and allow the model to decline; the arguments are the options of `abstain run`.
 
     Args:
         table: CSV, Parquet or JSONL.
@@ -67,15 +67,15 @@ def questions(
         structured: False for a server that does not accept a schema.
         seed: passed to the provider.
         question: the column of questions.
-        template: the question with columns in braces; after an ``@``, the file that contains it.
+        template: the question with columns in braces, or ``@`` and the name of a file that contains it.
         item: the column of item names.
         cluster: the column of clusters.
         truth: the column of right answers.
         choices: the column of possible answers, or the answers, separated by ``|``.
         scale: the lowest and highest answer, if answers are numbers.
-        should_abstain: the column of items that should be declined.
+        should_abstain: the column with the items that should be declined.
         text: the column of texts.
-        instrument: the instrument whose items are asked about each row.
+        instrument: the instrument whose items are the questions about each row.
         limit: the maximum number of items or participants.
         table_format: "csv", "parquet" or "jsonl". Default: detected from the content.
     """
@@ -97,12 +97,12 @@ def questions(
     }
     needs_text = SignalPlan.parse(signals).evidence
     question_set = read_questions(table, needs_text=needs_text, **options)
-    shown: list[Example] = []
+    example_list: list[Example] = []
     if mode == "few_shot":
         if examples is None:
-            raise ArgumentError("the mode few_shot needs examples; name their table (examples, --examples)")
-        shown = read_examples(examples, question_set, **options)
-    samples = [_make_sample(one, question_set, shown) for one in question_set.questions]
+            raise ArgumentError("the mode few_shot needs examples; pass their table (examples, --examples)")
+        example_list = read_examples(examples, question_set, **options)
+    samples = [_make_sample(row, question_set, example_list) for row in question_set.questions]
     return Task(
         dataset=MemoryDataset(samples, name=Path(table).stem),
         solver=ask(
