@@ -1,11 +1,18 @@
-"""Regenerate the pages that are made from the code: `make docs`. A test fails when they are stale."""
+"""Regenerate the pages that are made from the code: `make docs`. A test fails if a page is out of date.
+
+Some pages are generated completely. In others, only the output below each `$ abstain ...` line of a `console` block is.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -14,7 +21,9 @@ from abstain.metrics.registry import BUNDLES, METRICS
 
 HERE = Path(__file__).parent
 SIMULATIONS = HERE.parent / "simulations"
-VERBS: tuple[tuple[str, ...], ...] = (
+# Pages with the output of commands.
+WITH_OUTPUTS = ("quick-start.md", "concepts/reading-the-output.md")
+COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("evaluate",),
     ("report",),
@@ -37,42 +46,59 @@ VERBS: tuple[tuple[str, ...], ...] = (
 
 
 def command_line_page() -> str:
-    """Return the page of every verb and flag, from their own help."""
-    lines = ["# Command line", "", "Made from `--help` by `make docs`.", ""]
-    for verb in VERBS:
-        name = " ".join(("abstain", *verb))
-        lines += [f"## {name}", "", "```text", help_text(verb), "```", ""]
-    lines += [
-        "## Exit codes",
+    """Return the page with the help of every command."""
+    lines = [
+        "# Command line",
         "",
-        "| code | meaning |",
-        "|---|---|",
-        "| 0 | done; of a gate: pass |",
-        "| 1 | of a gate: fail |",
-        "| 2 | the call is wrong: a flag, a name, a path; or the system refuses a file |",
-        "| 3 | the data are wrong: a file, a row, a signal; or they are more than the memory holds |",
-        "| 4 | of a gate: undecided; of a threshold: nothing can be promised |",
-        "| 70 | a defect of abstain: please report the line that it prints; `ABSTAIN_DEBUG=1` shows the traceback |",
-        "| 130 | interrupted; nothing was written, but for the log of a run (143 after SIGTERM) |",
-        "| 141 | the reader of the output went away, as after a pipe to `head` |",
+        "This page is generated from `--help` by `make docs`. See also the [exit codes](exit-codes.md).",
         "",
     ]
+    for command in COMMANDS:
+        name = " ".join(("abstain", *command))
+        lines += [f"## {name}", "", "```text", help_text(command), "```", ""]
     return "\n".join(lines)
 
 
-def help_text(verb: tuple[str, ...]) -> str:
-    """Return what `abstain VERB --help` prints at a width of 100."""
+def help_text(command: tuple[str, ...]) -> str:
+    """Return the output of `abstain COMMAND --help` at a width of 100."""
+    output = run_abstain(*command, "--help").replace("python -m abstain", "abstain")
+    # Some releases of typer print the Python type of an argument after its name.
+    return re.sub(r" <[\w\[\]]+>", "", output)
+
+
+def run_abstain(*arguments: str, folder: Path | None = None) -> str:
+    """Return the output of a command at a width of 100, without trailing blanks."""
     environment = os.environ | {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "abstain", *verb, "--help"],
-        capture_output=True,
+        [sys.executable, "-m", "abstain", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=True,
+        check=False,
         env=environment,
+        cwd=folder,
     )
-    # Some releases of typer print the Python type of an argument beside its name; it helps nobody.
-    text = re.sub(r" <[\w\[\]]+>", "", done.stdout.replace("python -m abstain", "abstain"))
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+def page_with_outputs(path: Path) -> str:
+    """Return a page in which every output in a `console` block is current; commands run in a copy of docs/data."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder, "data")
+        shutil.copytree(HERE / "data", data)
+        return re.sub(
+            r"(?<=```console\n)(.*?)(?=```)",
+            lambda match: _console_block(match[1], data),
+            path.read_text(),
+            flags=re.DOTALL,
+        )
+
+
+def _console_block(block: str, folder: Path) -> str:
+    commands = re.findall(r"^\$ (.*)$", block.replace("\\\n", ""), flags=re.MULTILINE)
+    written = re.findall(r"^\$ (?:.*\\\n)*.*$", block, flags=re.MULTILINE)
+    outputs = [run_abstain(*shlex.split(command)[1:], folder=folder) for command in commands]
+    return "".join(f"{command}\n{output}\n" for command, output in zip(written, outputs, strict=True))
 
 
 def metrics_page() -> str:
@@ -80,11 +106,13 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "Made from the registry by `make docs`. Ask for any of them with `abstain evaluate --metric NAME`, for those",
-        "with a parameter with `NAME@VALUE`. Metrics marked with * are over the answered rows only. How two systems",
-        "are compared by each kind of metric: [comparison](../definitions/comparison.md#what-a-comparison-concludes).",
+        "This page is generated from the registry by `make docs`. `abstain evaluate --metric NAME` computes a",
+        "metric, and `NAME@VALUE` sets its parameter. Metrics marked with * use the answered rows only. The column",
+        "*compared* is the kind of metric, which decides",
+        "[how two systems are compared](../definitions/comparison.md#what-a-comparison-concludes).",
+        "If you do not know which metric you need, see [choosing a metric](../concepts/choosing-a-metric.md).",
         "",
-        "| metric | better | compared | unit | needs | what it is |",
+        "| metric | better | compared | unit | needs | definition in short |",
         "|---|---|---|---|---|---|",
     ]
     for metric in METRICS.values():
@@ -109,7 +137,7 @@ def metrics_page() -> str:
 
 
 def simulations_page() -> str:
-    """Return the page of what the simulations counted."""
+    """Return the page with the simulated coverage of confidence intervals."""
     if str(HERE.parent) not in sys.path:
         sys.path.append(str(HERE.parent))
     from simulations.table import page  # noqa: PLC0415
@@ -118,7 +146,7 @@ def simulations_page() -> str:
 
 
 def guarantees_page() -> str:
-    """Return the page of how often simulated promises were broken."""
+    """Return the page with the simulated risk guarantees."""
     if str(HERE.parent) not in sys.path:
         sys.path.append(str(HERE.parent))
     from simulations.guarantees import guarantees_page as page  # noqa: PLC0415
@@ -127,7 +155,7 @@ def guarantees_page() -> str:
 
 
 def declining_page() -> str:
-    """Return the page of comparisons with a system that declines most items."""
+    """Return the page with simulated comparisons with a system that declines most items."""
     if str(HERE.parent) not in sys.path:
         sys.path.append(str(HERE.parent))
     from simulations.declining import declining_page as made  # noqa: PLC0415
@@ -136,15 +164,15 @@ def declining_page() -> str:
 
 
 def citation_page() -> str:
-    """Return the page that says how to cite, from CITATION.cff."""
+    """Return the page about citing, from CITATION.cff."""
     cited = yaml.safe_load((HERE.parent / "CITATION.cff").read_text())
     authors = [author["name"] for author in cited["authors"]]
     released = cited.get("date-released")
     fields = {
         "title": f"{{{cited['title']}}}",
-        # A name of several words that is no person's stands in braces of its own.
+        # Braces keep a name of several words together that is not the name of a person.
         "author": " and ".join(f"{{{name}}}" for name in authors),
-        # A version that was not released yet has no year.
+        # A version that has not been released has no year.
         **({"year": str(released.year)} if released else {}),
         "version": cited["version"],
         "license": cited["license"],
@@ -154,10 +182,10 @@ def citation_page() -> str:
     text = f"{' and '.join(authors)} ({when}). {cited['title']} (version {cited['version']})."
     return "\n".join(
         [
-            "# How to cite",
+            "# Citing abstain",
             "",
-            "Made from `CITATION.cff` by `make docs`. Name the version that made your numbers (`abstain --version`):",
-            "a number may change between versions, and the changelog says when and why.",
+            "This page is generated from `CITATION.cff` by `make docs`. Cite the version that computed your numbers",
+            "(`abstain --version`), because a number may change between versions. The changelog lists such changes.",
             "",
             "```bibtex",
             "@software{abstain,",
@@ -165,16 +193,17 @@ def citation_page() -> str:
             "}",
             "```",
             "",
-            f"In words: {text}",
+            f"As text: {text}",
             "",
-            "Metrics have authors, too: the [definitions](definitions.md) say who introduced each one. For an area",
-            "under a risk-coverage curve, name the [convention](definitions.md#conventions) with it.",
+            "Cite the authors of the metrics, too: the [definitions](definitions.md) name who introduced each one.",
+            "If you report an area under a risk-coverage curve, name its [convention](definitions.md#conventions).",
             "",
         ]
     )
 
 
 PAGES = {
+    **{HERE / name: partial(page_with_outputs, HERE / name) for name in WITH_OUTPUTS},
     HERE / "cite.md": citation_page,
     HERE / "definitions" / "simulated-coverage.md": simulations_page,
     HERE / "definitions" / "simulated-declining.md": declining_page,

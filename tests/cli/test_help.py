@@ -16,7 +16,7 @@ import pytest
 from abstain.cli import _Loaded
 
 ROOT = Path(__file__).parents[2]
-VERBS = runpy.run_path(str(ROOT / "docs" / "generate.py"))["VERBS"]
+VERBS = runpy.run_path(str(ROOT / "docs" / "generate.py"))["COMMANDS"]
 WIDTH = 80
 
 
