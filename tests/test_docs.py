@@ -17,6 +17,7 @@ import yaml
 
 import abstain
 from abstain.confidence import variants
+from abstain.evaluation import parse_condition
 from abstain.metrics import selective
 from abstain.metrics.registry import METRICS
 from examples import EXAMPLES
@@ -257,6 +258,27 @@ def test_every_public_module_is_in_the_reference() -> None:
         module, _, function = name.rpartition(".")
         exported = import_module(name) if name in PUBLIC_MODULES else getattr(import_module(module), function)
         assert exported.__doc__, name
+
+
+def test_the_workflow_of_the_gate_guide_is_valid() -> None:
+    page = (ROOT / "docs" / "guides" / "ci-gates.md").read_text()
+    (workflow,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    steps = yaml.safe_load(workflow)["jobs"]["gate"]["steps"]
+    (command,) = [step["run"] for step in steps if step.get("name") == "Gate"]
+    conditions = re.findall(r'--fail-if "([^"]+)"', command)
+    assert [parse_condition(condition).metric.name for condition in conditions] == ["augrc", "cmax"]
+
+
+def test_the_documented_json_keys_are_in_the_schemas() -> None:
+    text = (ROOT / "docs" / "reference" / "json-schemas.md").read_text()
+    schemas = "".join(
+        GENERATE["run_abstain"]("schema", kind) for kind in re.findall(r"abstain schema (\w+) >", text)
+    )
+    rows = re.findall(r"^\| (`.*?) \|", text.partition("## Results JSON")[2], flags=re.MULTILINE)
+    keys = [key.rstrip("[]") for row in rows for key in re.findall(r"`([\w.]+(?:\[\])?)`", row)]
+    assert len(keys) > 10
+    for key in keys:
+        assert f'"{key.split(".")[0]}": ' in schemas, key
 
 
 def test_workflows_use_make_targets() -> None:
