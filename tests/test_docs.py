@@ -260,6 +260,16 @@ def test_every_public_module_is_in_the_reference() -> None:
         assert exported.__doc__, name
 
 
+def test_listed_members_of_the_reference_exist() -> None:
+    for page in (ROOT / "docs" / "reference" / "python").glob("*.md"):
+        for module, options in re.findall(
+            r"^::: (\S+)\n((?: {4}.*\n)+)", page.read_text(), flags=re.MULTILINE
+        ):
+            members = yaml.safe_load(options)["options"].get("members", [])
+            missing = [name for name in members if not hasattr(import_module(module), name)]
+            assert not missing, f"{page.name}: {module} has no {missing}"
+
+
 def test_the_workflow_of_the_gate_guide_is_valid() -> None:
     page = (ROOT / "docs" / "guides" / "ci-gates.md").read_text()
     (workflow,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
