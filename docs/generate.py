@@ -14,10 +14,14 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from abstain.metrics.registry import BUNDLES, METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).parent
 SIMULATIONS = HERE.parent / "simulations"
@@ -202,7 +206,7 @@ def citation_page() -> str:
     )
 
 
-PAGES = {
+PAGES: dict[Path, Callable[[], str]] = {
     **{HERE / name: partial(page_with_outputs, HERE / name) for name in WITH_OUTPUTS},
     HERE / "cite.md": citation_page,
     HERE / "definitions" / "simulated-coverage.md": simulations_page,

@@ -81,7 +81,8 @@ def llms_text(nav: Navigation, config: MkDocsConfig) -> str:
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
     section = ""
     for page in nav.pages:
-        outermost = page.ancestors[-1].title if page.ancestors else "Start"
+        titles = [str(ancestor.title) for ancestor in page.ancestors]
+        outermost = titles[-1] if titles else "Start"
         if outermost != section:
             section = outermost
             lines += [*([""] if lines[-1] else []), f"## {section}", ""]
