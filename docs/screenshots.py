@@ -1,6 +1,6 @@
-"""Take the pictures of the README and the documentation: `make screenshots` (needs chromium).
+"""Create the screenshots and charts of the README and the documentation: `make screenshots` (needs chromium).
 
-The report is that of the demo, made anew, so that a picture never shows what the code no longer does.
+The report is that of the demo. It is generated again, so that every screenshot shows the current code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
-# What the tutorial draws, as the tutorial reads it.
+# The tables of the tutorial, with the same columns.
 TABLE = Path(__file__).parent / "data" / "with-examples.csv"
 OTHER = Path(__file__).parent / "data" / "plain.csv"
 COLUMNS = [

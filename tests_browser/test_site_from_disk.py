@@ -1,8 +1,9 @@
-"""The documentation, opened from disk: it is searched, its formulas are drawn, and nothing is asked of any network."""
+"""The documentation, opened from disk: search and formulas work, and nothing is loaded from a network."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: BrowserContext) -> Iterator[Page]:
-    """A page; afterwards, nothing may have been said on the console and nothing fetched but files."""
+    """A page. After the test, the console must be empty, and only files may have been loaded."""
     page = browser.new_page()
     said: list[str] = []
     asked: list[str] = []
@@ -60,11 +61,21 @@ def test_formulas_are_drawn(site: Path, page: Page) -> None:
     assert formulas.count() > 40
     heights = formulas.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
     assert min(heights) > 5
-    # A fraction stands on two lines, and nothing of its LaTeX is left to be read.
+    # A fraction takes two lines, and no LaTeX remains.
     assert max(heights) > 30
     assert "\\frac" not in page.inner_text("article")
 
 
 def test_the_reference_has_the_integrations(site: Path) -> None:
-    for name in ("sklearn", "inspect"):
-        assert (site / "reference" / "python" / f"abstain.integrations.{name}.html").exists()
+    page = (site / "reference" / "python" / "integrations.html").read_text(encoding="utf-8")
+    assert 'id="abstain.integrations.sklearn.ThresholdedClassifier"' in page
+    assert 'id="abstain.integrations.inspect.token_confidence"' in page
+
+
+def test_the_site_has_an_inventory_and_a_list_of_pages(site: Path) -> None:
+    assert (site / "objects.inv").read_bytes().startswith(b"# Sphinx inventory")
+    pages = (site / "llms.txt").read_text(encoding="utf-8")
+    assert pages.startswith("# abstain\n")
+    links = re.findall(r"\]\(([^)]+)\)", pages)
+    assert len(links) > 50
+    assert all((site / link).exists() for link in links)

@@ -1,8 +1,7 @@
-"""Make two logs for the tutorial with Inspect AI itself: make_logs.py FOLDER.
+"""Create two logs for the tutorial with Inspect AI: make_logs.py FOLDER.
 
-Forty texts with three sums each are put to two models, a small and a large one, which may say that they do not know.
-The models are Inspect's mock model: what they answer, and how likely they find it, is drawn here, so that nobody needs
-a key or a network. Everything else is what `inspect eval` does.
+Two models, a small and a large one, answer three sums for each of forty texts and may decline. Both are Inspect's mock
+model with random answers and log-probabilities, so no key and no network is needed. `inspect eval` does the rest.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from inspect_ai.scorer import NOANSWER, Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import TaskState, generate
 
 TEXTS, SUMS = 40, 3
-# How often each model answers rightly where it is as sure as can be, and how often it declines.
+# The accuracy of each model at its highest confidence, and how often it declines.
 SKILLS = {"small": 0.75, "large": 0.95}
 DECLINES = {"small": 0.05, "large": 0.2}
 
 
-def samples() -> list[Sample]:
-    """Return sums whose results are known; three of them belong to one text."""
-    made = []
+def create_samples() -> list[Sample]:
+    """Return sums with known results; three consecutive sums belong to one text."""
+    samples = []
     for number in range(TEXTS * SUMS):
         first, second = 11 + (7 * number) % 83, 13 + (5 * number) % 71
-        made.append(
+        samples.append(
             Sample(
                 id=number,
                 input=f"{first} + {second} = ?",
@@ -37,11 +36,11 @@ def samples() -> list[Sample]:
                 metadata={"text": f"text {number // SUMS}", "digits": len(str(first + second))},
             )
         )
-    return made
+    return samples
 
 
 def model(name: str) -> object:
-    """Return a model that answers each sum as its skill allows, and is less sure where it is wrong."""
+    """Return a model with the accuracy of `SKILLS`, which is lower for answers of low confidence."""
 
     def answer(messages: list[ChatMessage], *_: object) -> ModelOutput:
         question = messages[-1].text
@@ -53,7 +52,7 @@ def model(name: str) -> object:
         if draws.random() < DECLINES[name] * 2 * (1.0 - sure) + 0.02:
             text = "I don't know"
         output = ModelOutput.from_content(f"mockllm/{name}", text)
-        # Without it, tokens would be counted with a table that is fetched.
+        # Without a usage, Inspect would download a table to count tokens.
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         output.choices[0].logprobs = Logprobs(content=[Logprob(token=text, logprob=math.log(sure))])
         return output
@@ -63,21 +62,21 @@ def model(name: str) -> object:
 
 @scorer(metrics=[accuracy()])
 def exact() -> Scorer:
-    """Judge a sum: right, wrong, or no answer."""
+    """Grade a sum: right, wrong, or no answer."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = state.output.completion
-        if "know" in said:
-            return Score(value=NOANSWER, answer=said)
-        return Score(value="C" if said == target.text else "I", answer=said)
+        reply = state.output.completion
+        if "know" in reply:
+            return Score(value=NOANSWER, answer=reply)
+        return Score(value="C" if reply == target.text else "I", answer=reply)
 
     return score
 
 
 def main(folder: Path) -> None:
-    """Ask both models, and write small.eval and large.eval."""
+    """Run both models and write small.eval and large.eval."""
     for name in SKILLS:
-        task = Task(dataset=samples(), solver=generate(), scorer=exact(), name="sums")
+        task = Task(dataset=create_samples(), solver=generate(), scorer=exact(), name="sums")
         log = eval(task, model=model(name), log_dir=str(folder), display="none")[0]  # type: ignore[arg-type]
         Path(log.location).rename(folder / f"{name}.eval")
 

@@ -61,7 +61,7 @@ _RECORDING = {
     "lm-eval": "multiple choice has log-likelihoods; a generation task needs repeats",
 }
 _RECORDING_A_TABLE = "add a column with one number per answer, such as the probability that the model states"
-_HOW = "docs/how-to/bring-your-own-data.md#record-a-confidence"
+_HOW = "docs/guides/tables.md#recording-a-confidence"
 # The variants of token probabilities, repeated answers and stated confidence, by the signal that a log records.
 _RECORDED = {
     "token_msp": "token_msp",

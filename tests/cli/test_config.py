@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Run = Callable[..., tuple[int, str, str]]
 
-HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "settings-of-a-project.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"
 ROWS = [f"{row % 2},{row * 7 % 3 % 2},{row % 10 / 10},p{row % 12}" for row in range(60)]
 TABLE = "\n".join(["mark,said,prob,person", *ROWS, ""])
 COLUMNS_SET = '[columns]\ntruth = "mark"\nprediction = "said"\nconfidence = "prob"\ncluster = "person"\n'

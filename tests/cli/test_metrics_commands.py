@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Run = Callable[..., tuple[int, str, str]]
 
 SECRET = "Mrs. Example"
-HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "your-own-metric.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "guides" / "custom-metrics.md"
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_check_proposes_the_rule_too_and_says_how_a_confidence_is_recorded(
     text = " ".join(done.stdout.split())
     assert 'log.json: 5 of 5 answers look like refusals; --abstain-rule "phrases:cannot say"' in text
     assert "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata" in text
-    assert "docs/how-to/bring-your-own-data.md#record-a-confidence" in text
+    assert "docs/guides/tables.md#recording-a-confidence" in text
     done = called("evaluate", "log.json")
     assert "record one: ask for log-probabilities" in " ".join(done.stdout.split())
 

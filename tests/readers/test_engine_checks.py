@@ -19,7 +19,7 @@ from abstain.readers import _row_query
 if TYPE_CHECKING:
     from commands import Run
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "large-tables.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "large-data.md"
 FINDINGS = (
     *("format", "columns", "guessed", "counts", "clusters", "signals", "metadata", "confidences", "metrics"),
     *("defaults", "problems"),
