@@ -50,7 +50,7 @@ METRICS = (
 GRID = (0.2, 0.5, 0.7)
 # A true value is the mean over several large samples: the number of clusters of each, and the number of samples.
 _POPULATION, _DRAWS = 20_000, 4
-# The acceptable coverage of an interval at level 0.95, and the significance level for leaving that range.
+# The acceptable coverage of an interval at level 0.95, and the level of the test for leaving that range.
 RANGE = (0.93, 0.98)
 _ODDS = 0.001
 # The nominal coverage of the drawn prediction intervals and sets.
@@ -133,12 +133,12 @@ class CoverageCounts:
 
     @property
     def too_narrow(self) -> bool:
-        """True if the coverage is significantly below `RANGE`."""
+        """True if the coverage is below `RANGE`."""
         return _at_least(self.below + self.above, self.intervals, 1.0 - RANGE[0]) < _ODDS
 
     @property
     def too_wide(self) -> bool:
-        """True if the coverage is significantly above `RANGE`, without exact bounds."""
+        """True if the coverage is above `RANGE`, without exact bounds."""
         other_intervals = self.intervals - self.bounds
         return 1.0 - _at_least(self.below + self.above + 1, other_intervals, 1.0 - RANGE[1]) < _ODDS
 

@@ -1,4 +1,4 @@
-"""Differences: how often a difference between two systems is significant if they are equally good, and if not.
+"""Differences: how often a difference between two systems is detected if they are equally good, and if not.
 
 Both systems answer the same items. The difficulty of an item and the effect of its cluster are the same for both, and
 each system has independent random numbers. The second system is as good as the first, or better by a step in the

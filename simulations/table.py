@@ -226,8 +226,8 @@ def _differences(records: Sequence[Record]) -> list[str]:
         "| false alarms | The proportion of data sets with a p-value of at most 0.05 although both systems are equally "
         "good, in the scenario with the fewest false alarms and in the scenario with the most. It should be about "
         "0.05. |",
-        "| power | The proportion of data sets with a significant difference if one system is better by 0.7 in "
-        "log-odds; the mean over scenarios. The significance threshold of each method is the one at which it has 5% "
+        "| power | The proportion of data sets with a detected difference if one system is better by 0.7 in "
+        "log-odds; the mean over scenarios. The p-value threshold of each method is the one at which it has 5% "
         "false alarms. |",
         "",
         "| clusters | errors | metric | data sets | false alarms | percentile: false alarms | power "
