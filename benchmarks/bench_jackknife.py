@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import abstain
-from abstain.resampling._kernel import Kernel, kernel, weigh_with
+from abstain.resampling._kernel import Kernel, kernel, use_kernel
 from benchmarks._measure import best_times, report
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def against_resamples(what: str, levels: int | None) -> None:
     items = some(328, 41, levels)
     calls = (evaluated(items, "jackknife"), evaluated(items, "percentile", 10_000), evaluated(items, "none"))
     for who, chosen in (("numpy", Kernel()), ("the kernel", kernel())):
-        with weigh_with(chosen):
+        with use_kernel(chosen):
             default, drawn, none = best_times(*calls, rounds=10)
         wanted = 50 if who == "numpy" and levels is None else None
         ratio = (drawn - none) / max(default - none, 1e-9)

@@ -24,7 +24,7 @@ from abstain.inference import BootstrapWeights, replicates, set_threads
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
 from abstain.resampling import kernel
-from abstain.resampling._kernel import Kernel, weigh_with
+from abstain.resampling._kernel import Kernel, use_kernel
 from benchmarks._measure import best_times, child_usage, report
 from benchmarks.bench_selective import ARTIFACT, EVERYTHING, GRID, ours, peer
 
@@ -67,11 +67,11 @@ def weighing(
 ) -> Callable[[], object]:
     """Return what weighs the resamples alone: no sorting, no percentiles."""
     chosen = Kernel() if numpy else kernel()
-    with weigh_with(chosen):
+    with use_kernel(chosen):
         made = measure(items, clusters, levels, names)
 
     def run() -> object:
-        with weigh_with(chosen):
+        with use_kernel(chosen):
             return replicates([made], BootstrapWeights(clusters, resamples, 42))
 
     return run

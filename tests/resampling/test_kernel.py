@@ -39,7 +39,7 @@ from abstain.resampling import (
     _kernel,
     integrate_curve,
 )
-from abstain.resampling._kernel import Kernel, find, weigh_with
+from abstain.resampling._kernel import Kernel, find, use_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NUMPY = Kernel()
-DAMAGED = "{} is damaged or made for another machine; install abstain anew"
+DAMAGED = "{} is damaged or built for another machine; reinstall abstain"
 GRID = [METRICS["risk_at_coverage"].at(coverage) for coverage in (0.05, 0.3, 0.5, 0.9, 1.0)]
 SELECTIVE = [*(METRICS[name] for name in BUNDLES["selective"]), *GRID, METRICS["coverage_at_risk"].at(0.3)]
 
@@ -153,10 +153,10 @@ def test_a_walk_gives_what_numpy_gives(
         bounds=(0.3, 1.0),
         areas_at=(False, True, False, True, True),
     )
-    with weigh_with(NUMPY):
+    with use_kernel(NUMPY):
         expected = walked_parts(integrate_curve(tally, WeightBatch(weights), asked, targets), asked)
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             for quick in (False, True):
                 batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, vectors, quick=quick)
                 found = walked_parts(integrate_curve(tally, batch, asked, targets), asked)
@@ -172,7 +172,7 @@ def test_a_target_just_above_a_count_is_not_reached_by_it(rows: int) -> None:
     count = tally.run(weights)[0]
     targets = np.stack([count[:, 2], np.nextafter(count[:, 2], np.inf), np.nextafter(count[:, 4], np.inf)])
     for kernel in (NUMPY, *compiled()):
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             at, above, beyond = integrate_curve(
                 tally, WeightBatch(weights), CurveRequest(areas_at=(False,) * 3), targets
             ).crossings
@@ -195,12 +195,12 @@ def test_hulls_of_many_ranks_are_those_of_numpy(cells: int, signal: float) -> No
     drawn[3, unit[: cells * 3000]] = 0.0  # nothing is accepted for long
     drawn[4] = 0.0
     for weights in (drawn, drawn / 3.0):
-        with weigh_with(NUMPY):
+        with use_kernel(NUMPY):
             expected = integrate_curve(
                 tally, WeightBatch(weights), CurveRequest(risk=True, hull=True)
             ).hull_area
         for kernel in compiled():
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, 20, quick=True)
                 close(integrate_curve(tally, batch, CurveRequest(risk=True, hull=True)).hull_area, expected)
 
@@ -213,7 +213,7 @@ def test_the_width_of_a_group_changes_no_bit() -> None:
     asked = CurveRequest(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.5,), areas_at=(True, False))
     targets = np.array([[100.0], [400.0]]) * np.ones(70)
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             found = []
             for width in (8, 16, 32, 64):
                 batch = in_lanes(weights, width)
@@ -278,13 +278,13 @@ def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
     asked = CurveRequest(risk=True, areas_at=(False, True, False, True))
     proportions = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
     targets = proportions * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
-    with weigh_with(NUMPY):
+    with use_kernel(NUMPY):
         expected = walked_parts(
             integrate_curve(tally, WeightBatch(weights.astype(float)), asked, targets), asked
         )
     found = []
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             exact = integrate_curve(tally, WeightBatch(weights.astype(float)), asked, targets).risk_area
             for width in (8, 16, 32, 64):
                 parts = walked_parts(integrate_curve(tally, in_lanes(weights, width), asked, targets), asked)
@@ -316,7 +316,7 @@ def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
     exact = sum(each * (one + following) / 2 for one, following in pairwise(risks))
     weights = np.tile(np.repeat([1, each], [before, ranks]).astype(np.uint8), (8, 1))
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             for area in integrate_curve(
                 tally, in_lanes(weights, 8), CurveRequest(risk=True)
             ).risk_area.tolist():
@@ -336,7 +336,7 @@ def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys
     )
     weights = rng.integers(0, 4, (11, units)).astype(float)
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             close(tally.evaluate(WeightBatch(weights)), tally.evaluate(weights))
             close(tally.evaluate(WeightBatch(weights / 7.0)), tally.evaluate(weights / 7.0))
 
@@ -361,11 +361,11 @@ def test_every_selective_metric_is_the_same_drawn_and_left_out(convention: str, 
         left_out = replicates([measure], JackknifeWeights.of(np.arange(clusters)))
         return [measure.points, *left_out, *replicates([measure], BootstrapWeights(clusters, 77, 5))]
 
-    with weigh_with(NUMPY):
+    with use_kernel(NUMPY):
         expected = weighed()
     by_level = []
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             by_level.append(weighed())
         for one, other in zip(by_level[-1], expected, strict=True):
             close(one, other)
@@ -389,12 +389,12 @@ def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
         cluster=rng.integers(0, clusters, items),
         units=clusters,
     )
-    with weigh_with(NUMPY):
+    with use_kernel(NUMPY):
         expected = replicates([measure_metrics(columns, [METRICS[name]])], BootstrapWeights(clusters, 50, 5))[
             0
         ]
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             found = replicates(
                 [measure_metrics(columns, [METRICS[name]])], BootstrapWeights(clusters, 50, 5)
             )[0]
@@ -511,7 +511,7 @@ class TestStream:
 
     def test_zero_clusters_are_drawn_as_nothing(self) -> None:
         for kernel in (NUMPY, *compiled()):
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 assert [batch.weights.shape for batch in BootstrapWeights(0, 3, 1).batches(1)] == [(3, 0)]
 
 
@@ -523,11 +523,11 @@ class TestSizes:
         assert huge.cells is None
         tally = some_tally(1, rows=50, units=5, keys=10)
         weights = np.ones((2, 5))
-        with weigh_with(NUMPY):
+        with use_kernel(NUMPY):
             expected = integrate_curve(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area
         monkeypatch.setattr(_kernel, "MOST_CELLS", 10)
         for kernel in compiled():
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 assert tally.cells is None
                 assert (
                     integrate_curve(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area.tolist()
@@ -538,10 +538,10 @@ class TestSizes:
         tally = some_tally(1, rows=20, units=3, keys=5)
         heavy = ClusterSums(tally.unit, tally.key, tally.sums * 2.0**30, tally.units, tally.keys)
         asked = CurveRequest(growth=(HARMONIC,))
-        with weigh_with(NUMPY):
+        with use_kernel(NUMPY):
             expected = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
         for kernel in compiled():
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 found = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
             assert found.tolist() == expected.tolist()
 
@@ -574,7 +574,7 @@ class TestFaults:
             monkeypatch.setattr(build_kernel, "SOURCE", other)
             monkeypatch.setattr(build_kernel, "FLAGS", (*build_kernel.FLAGS, "-O0"))  # no number is computed
             found = find(build_kernel.build(tmp_path / "other.so"))
-            assert found.reason == "other.so was built from another source; install abstain anew"
+            assert found.reason == "other.so was built from another source; reinstall abstain"
 
     def test_a_library_that_is_none_of_ours(self, tmp_path: Path) -> None:
         for _ in compiled()[:1]:
@@ -634,7 +634,7 @@ class TestThreads:
 
     def test_the_same_numbers_however_many(self) -> None:
         for kernel in compiled()[-1:]:
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 measure, found = self.some(20_000), list[Any]()
                 done: list[int] = []
                 for count in (1, 2, 5):
@@ -646,7 +646,7 @@ class TestThreads:
 
     def test_an_error_in_one_reaches_the_caller(self) -> None:
         for kernel in compiled()[-1:]:
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 measure = self.some(20_000)
 
                 def refuse(_: int) -> None:
@@ -723,12 +723,12 @@ from pathlib import Path
 import numpy as np
 from abstain.resampling import HARMONIC, CurveRequest, WeightBatch, CountedRows, RowsRefused
 from abstain.resampling import RandomStream, ClusterSums, integrate_curve
-from abstain.resampling._kernel import Kernel, find, weigh_with
+from abstain.resampling._kernel import Kernel, find, use_kernel
 found = find(Path(sys.argv[1])).library
 assert found is not None
 for level in found.levels:
     library = found.at_level(level)
-    with weigh_with(Kernel(library)):
+    with use_kernel(Kernel(library)):
         for rows, units, keys in ((0, 1, 1), (1, 1, 1), (7, 3, 2), (63, 9, 64), (500, 41, 7), (9000, 700, 5000)):
             rng = np.random.default_rng(rows)
             tally = ClusterSums.of_rows(

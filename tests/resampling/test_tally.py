@@ -250,11 +250,11 @@ def test_a_batch_works_out_what_is_shared_once() -> None:
 
     batch = WeightBatch(np.ones((2, 3)))
     assert len(batch) == 2
-    first, second = batch.once("key", work), batch.once("key", work)
+    first, second = batch.compute_once("key", work), batch.compute_once("key", work)
     assert first is second
     assert done == ["work"]
-    batch.once("other", work)
-    WeightBatch(batch.weights).once("key", work)
+    batch.compute_once("other", work)
+    WeightBatch(batch.weights).compute_once("key", work)
     assert done == ["work"] * 3
 
 
