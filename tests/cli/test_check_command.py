@@ -37,7 +37,7 @@ def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:
         "metadata: note",
         "when none is named: confidence, with loss zero_one (whole-number labels, no scale declared)",
         "yes risk-coverage curve, AURC, AUGRC",
-        "no abstention safety, deferral alignment: no row says whether it should be abstained from",
+        "no abstention safety, deferral alignment: no row has guidance on whether to abstain",
         "not token_msp: the signal token_msp, which no item has",
         "no problems found",
     ):

@@ -336,7 +336,7 @@ def worst_slab(
         direction=direction,
         low=low,
         high=high,
-        reason="" if count else "no held-out row is in the slab",
+        reason="" if count else "no held-out row falls into the slab",
     )
     return slab, inside
 

@@ -82,7 +82,7 @@ BY_UNIT = {
 
 
 WIDTH_CRITERION = Scale(
-    refused="no interval: the metric divides by the range of the labels, which grows with their number"
+    refused="no interval: it divides by the range of the truths, which grows with their number"
 )
 # The dependence of coverage on width is at most 1, and positive by chance.
 DEPENDENCE = Scale(0.0, 1.0, upper_only=True)
