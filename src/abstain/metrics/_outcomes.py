@@ -42,12 +42,12 @@ class OutcomeSums(NamedTuple):
 
     @property
     def abstention_precision(self) -> Floats:
-        """The proportion of abstentions on rows that should be declined."""
+        """The proportion of abstentions that are correct."""
         return ratio(self.n5, self.n3 + self.n5)
 
     @property
     def abstention_recall(self) -> Floats:
-        """The proportion of rows that were better declined on which the model abstained."""
+        """The proportion of correct abstentions among rows that should be declined or were answered wrongly."""
         return ratio(self.n5, self.n2 + self.n4 + self.n5)
 
 

@@ -141,7 +141,7 @@ def wrong_rate(
 def hallucination_rate(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return the proportion of rows not answered correctly that were answered: wrong / (wrong + declined).
+    """Return the proportion of wrong answers among wrong and declined rows: wrong / (wrong + declined).
 
     NaN if every row was answered correctly. Lower is better at equal coverage only: declining at random lowers it. Two
     systems are therefore compared at the largest coverage that both reach.
@@ -233,7 +233,7 @@ def abstention_precision(
     should_abstain: Column,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the proportion of abstentions on rows that should be declined: ``N5 / (N3 + N5)``.
+    """Return the proportion of abstentions that are correct (the row should be declined): ``N5 / (N3 + N5)``.
 
     Higher is better. NaN if there are no abstentions.
 
@@ -252,10 +252,9 @@ def abstention_recall(
     should_abstain: Column,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the proportion of rows that were better declined on which the model abstained: ``N5 / (N2 + N4 + N5)``.
+    """Return the proportion of correct abstentions among rows that should be declined or were answered wrongly.
 
-    Rows that were better declined are those that should be declined and those that were answered wrongly. NaN if there
-    are no such rows.
+    ``N5 / (N2 + N4 + N5)``. A model that declines everything has a recall of 1. NaN if there are no such rows.
 
     >>> rows = dict(abstained=[0, 0, 1, 0, 1], should_abstain=[False, False, False, True, True])
     >>> abstention_recall([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)

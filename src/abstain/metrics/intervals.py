@@ -110,13 +110,14 @@ def interval_mean_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None
 def interval_size_stratified_coverage(
     y_true: ArrayLike, intervals: ArrayLike, *, bins: int = 3, sample_weight: ArrayLike | None = None
 ) -> StratifiedCoverage:
-    """Return the coverage by interval width, in `bins` chunks of equal size; ``score`` is the lowest coverage.
+    """Return the coverage by interval width and, as ``score``, the lowest coverage of a stratum.
 
-    Higher is better. If the rows do not divide evenly, the first chunks have one row more. If rows of the same width
-    belong to two chunks, they are divided proportionally, so the order of rows does not matter. Widths that differ only
-    by the rounding of ``high - low`` are the same width. If all rows have the same width, the first chunk contains all
-    of them and the others are empty. With fractional weights, chunks have equal weight. Reference: Angelopoulos et al.,
-    "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR 2021.
+    Higher is better. The strata are `bins` chunks of equal size of the rows ranked by width. If the rows do not divide
+    evenly, the first chunks have one row more. If rows of the same width belong to two chunks, they are divided
+    proportionally, so the order of rows does not matter. Widths that differ only by the rounding of ``high - low`` are
+    the same width. If all rows have the same width, the first chunk contains all of them and the others are empty. With
+    fractional weights, chunks have equal weight. Reference: Angelopoulos et al., "Uncertainty Sets for Image
+    Classifiers using Conformal Prediction", ICLR 2021.
 
     >>> strata = interval_size_stratified_coverage([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], bins=2)
     >>> strata.coverage, strata.counts, strata.score

@@ -79,7 +79,7 @@ def set_mean_width(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -
 def set_size_stratified_coverage(
     y_true: ArrayLike, sets: ArrayLike, *, bins: int | None = None, sample_weight: ArrayLike | None = None
 ) -> StratifiedCoverage:
-    """Return the coverage by set size; ``score`` is the lowest coverage.
+    """Return the coverage by set size and, as ``score``, the lowest coverage of a size.
 
     Higher is better. Sizes that do not occur are kept with count 0.
 
@@ -123,7 +123,7 @@ def set_empty_rate(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -
 def set_coverage_by_label(
     y_true: ArrayLike, sets: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> GroupCoverage:
-    """Return the coverage of each true class that occurs; ``score`` is the lowest coverage.
+    """Return the coverage of each true class and, as ``score``, the lowest coverage of a class.
 
     Higher is better.
 
