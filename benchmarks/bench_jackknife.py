@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import abstain
-from abstain.resampling._kernel import Kernel, kernel, weigh_with
+from abstain.resampling._kernel import Kernel, kernel, use_kernel
 from benchmarks._measure import best_times, report
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def against_resamples(label: str, levels: int | None) -> None:
         evaluation(items, "none"),
     )
     for name, implementation in (("numpy", Kernel()), ("the kernel", kernel())):
-        with weigh_with(implementation):
+        with use_kernel(implementation):
             jackknife, bootstrap, no_interval = best_times(*calls, rounds=10)
         target = 50 if name == "numpy" and levels is None else None
         ratio = (bootstrap - no_interval) / max(jackknife - no_interval, 1e-9)

@@ -25,7 +25,7 @@ from abstain.inference import BootstrapWeights, replicates, set_threads
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
 from abstain.resampling import kernel
-from abstain.resampling._kernel import Kernel, weigh_with
+from abstain.resampling._kernel import Kernel, use_kernel
 from benchmarks._measure import best_times, child_usage, report
 from benchmarks.bench_selective import ALL_METRICS, GRID, REPORTED_METRICS, ours, peer
 
@@ -68,11 +68,11 @@ def weighing(
 ) -> Callable[[], object]:
     """Return a function that only evaluates the resamples, without sorting and percentiles."""
     implementation = Kernel() if numpy else kernel()
-    with weigh_with(implementation):
+    with use_kernel(implementation):
         statistic = make_statistic(items, clusters, levels, names)
 
     def run() -> object:
-        with weigh_with(implementation):
+        with use_kernel(implementation):
             return replicates([statistic], BootstrapWeights(clusters, resamples, 42))
 
     return run

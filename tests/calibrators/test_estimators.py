@@ -1,4 +1,4 @@
-"""Calibrators on arrays: by hand, invariants, agreement with scikit-learn, and what they refuse."""
+"""Calibrators on arrays: by hand, invariants, agreement with scikit-learn, and invalid input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL = list(CALIBRATORS.values())
 
 
 def sample(n: int = 400, seed: int = 0, digits: int | None = None) -> tuple[Any, Any]:
-    """Overconfident scores: the truth is nearer to a half than what is stated."""
+    """Return overconfident scores: the true probability is closer to 0.5 than the score."""
     rng = np.random.default_rng(seed)
     stated = rng.beta(2, 1, n)
     if digits is not None:
@@ -49,7 +49,7 @@ def test_a_temperature_of_one_is_the_identity() -> None:
     assert fitted.predict([0.25, 0.9]) == pytest.approx([0.25, 0.9])
 
 
-def test_temperature_stays_on_its_range() -> None:
+def test_the_temperature_stays_within_its_range() -> None:
     stated = [0.1, 0.9]
     sharpest = TemperatureScalingCalibrator().fit(stated, [0, 1])
     assert sharpest.model.temperature == 0.05  # type: ignore[attr-defined]
@@ -57,12 +57,12 @@ def test_temperature_stays_on_its_range() -> None:
     assert flattest.model.temperature == 10.0  # type: ignore[attr-defined]
 
 
-def test_temperature_takes_certainties() -> None:
+def test_temperature_scaling_accepts_confidences_of_0_and_1() -> None:
     fitted = TemperatureScalingCalibrator().fit([0.0, 1.0, 1.0, 0.5], [0, 1, 0, 1])
     assert np.isfinite(fitted.predict([0.0, 1.0])).all()
 
 
-def test_temperature_minimises_the_likelihood() -> None:
+def test_the_temperature_minimizes_the_negative_log_likelihood() -> None:
     stated, came_true = sample()
     fitted = TemperatureScalingCalibrator().fit(stated, came_true)
     best = minimize_scalar(
@@ -71,34 +71,34 @@ def test_temperature_minimises_the_likelihood() -> None:
     assert fitted.model.temperature == pytest.approx(best.x, rel=1e-3)  # type: ignore[attr-defined]
 
 
-def test_isotonic_is_flat_outside_and_straight_inside() -> None:
+def test_isotonic_is_constant_outside_and_linear_inside() -> None:
     fitted = IsotonicCalibrator().fit([1, 2, 3], [0, 0.5, 1])
     assert fitted.predict([-5, 1.5, 2.25, 9]).tolist() == [0, 0.25, 0.625, 1]
 
 
 def test_histogram_binning_keeps_ties_together_and_drops_empty_bins() -> None:
     fitted = HistogramBinningCalibrator(bins=4).fit([1, 1, 1, 1, 1, 2, 3, 3], [0, 0, 0, 0, 1, 1, 1, 0])
-    # More than a half is at or below 1, and three quarters at or below 2: the one edge inside is 3.
+    # More than half of the rows are at or below 1, and three quarters at or below 2: the only inner edge is 3.
     assert fitted.predict([0, 1, 2, 2.9, 3, 7]) == pytest.approx([1 / 3] * 4 + [1 / 2] * 2)
 
 
-def test_linear_is_clipped_and_takes_a_constant_feature() -> None:
+def test_linear_is_clipped_and_accepts_a_constant_feature() -> None:
     fitted = LinearCalibrator().fit([[1, 7], [2, 7], [3, 7]], [0.0, 0.5, 1.0])
     assert fitted.predict([[-50, 7], [2, 7], [50, 7]]) == pytest.approx([0, 0.5, 1])
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_venn_abers_agrees_with_two_isotonic_fits_a_row(seed: int) -> None:
+def test_venn_abers_agrees_with_two_isotonic_fits_per_row(seed: int) -> None:
     rng = np.random.default_rng(seed)
     score, outcome = rng.integers(0, 12, 40) / 12, rng.integers(0, 2, 40)
     fitted = VennAbersCalibrator().fit(score, outcome)
-    asked = np.concatenate([np.unique(score), rng.random(20), [-1.0, 2.0]])
-    lower, upper = fitted.predict_interval(asked)
-    for row, value in enumerate(asked):
-        for label, found in ((0, lower[row]), (1, upper[row])):
+    requested = np.concatenate([np.unique(score), rng.random(20), [-1.0, 2.0]])
+    lower, upper = fitted.predict_interval(requested)
+    for row, value in enumerate(requested):
+        for label, actual in ((0, lower[row]), (1, upper[row])):
             slow = IsotonicRegression().fit(np.append(score, value), np.append(outcome, label))
-            assert found == pytest.approx(slow.predict([value])[0], abs=1e-12)
-    assert fitted.predict(asked) == pytest.approx(upper / (1 - lower + upper))
+            assert actual == pytest.approx(slow.predict([value])[0], abs=1e-12)
+    assert fitted.predict(requested) == pytest.approx(upper / (1 - lower + upper))
     assert (lower <= upper).all()
 
 
@@ -128,7 +128,7 @@ def test_row_order_does_not_matter_and_weights_are_repetitions(estimator: Any) -
 
 
 @pytest.mark.parametrize("estimator", ALL)
-def test_calibrating_helps(estimator: Any) -> None:
+def test_calibration_reduces_calibration_error_and_log_loss(estimator: Any) -> None:
     stated, came_true = sample(2000)
     fresh, fresh_true = sample(2000, seed=1)
     calibrated = estimator().fit(stated, came_true).predict(fresh)
@@ -137,13 +137,13 @@ def test_calibrating_helps(estimator: Any) -> None:
 
 
 @pytest.mark.parametrize("estimator", ALL)
-def test_a_fitted_calibrator_does_not_change(estimator: Any) -> None:
+def test_a_fitted_calibrator_cannot_be_changed(estimator: Any) -> None:
     fitted = estimator().fit(*sample(100))
-    with pytest.raises(ArgumentError, match="is fitted already; make a new one"):
+    with pytest.raises(ArgumentError, match="is already fitted; create a new one"):
         fitted.fit(*sample(100, seed=2))
-    with pytest.raises(AttributeError, match="does not change any more"):
+    with pytest.raises(AttributeError, match="is fitted and cannot be changed"):
         fitted.bins = 3
-    with pytest.raises(AttributeError, match="does not change any more"):
+    with pytest.raises(AttributeError, match="is fitted and cannot be changed"):
         del fitted.bins
     with pytest.raises(AttributeError, match="immutable"):
         fitted.model.anything = 1
@@ -188,7 +188,7 @@ def test_isotonic_agrees_with_scikit_learn() -> None:
     )
 
 
-def test_beta_agrees_with_unpenalised_logistic_regression_where_unconstrained() -> None:
+def test_beta_without_active_bounds_agrees_with_unpenalized_logistic_regression() -> None:
     stated, came_true = sample(2000)
     model = BetaCalibrator().fit(stated, came_true).model
     columns = np.stack([np.log(stated), -np.log1p(-stated)], axis=1)
@@ -198,7 +198,7 @@ def test_beta_agrees_with_unpenalised_logistic_regression_where_unconstrained() 
     )
 
 
-def test_beta_never_falls_even_where_the_data_do() -> None:
+def test_beta_is_never_decreasing_even_if_the_data_are() -> None:
     rng = np.random.default_rng(5)
     stated = rng.random(300)
     model = BetaCalibrator().fit(stated, rng.random(300) > stated).model
@@ -231,7 +231,7 @@ def test_one_class_is_refused(estimator: Any) -> None:
 
 
 @pytest.mark.parametrize("estimator", [e for e in ALL if e.one_feature])
-def test_two_features_are_refused_by_calibrators_of_one(estimator: Any) -> None:
+def test_calibrators_of_one_feature_refuse_two(estimator: Any) -> None:
     with pytest.raises(ArgumentError, match="takes one feature, got 2"):
         estimator().fit([[0.1, 0.2], [0.3, 0.4]], [0, 1])
 
@@ -245,19 +245,19 @@ def test_features_outside_the_unit_interval_are_refused(estimator: Any) -> None:
 
 
 @pytest.mark.parametrize("estimator", ALL)
-def test_features_too_large_to_square_are_refused(estimator: Any) -> None:
-    with pytest.raises(DataError, match=r"features must stay below 1e\+100 in size|must lie in"):
+def test_extremely_large_features_are_refused(estimator: Any) -> None:
+    with pytest.raises(DataError, match=r"features must be at most 1e\+100 in absolute value|must lie in"):
         estimator().fit([1e308, -1e308, 0.5], [0, 1, 1])
 
 
-def test_a_calibrator_takes_as_many_features_as_it_learned_from() -> None:
+def test_the_number_of_features_must_be_that_of_the_fit() -> None:
     fitted = LogisticCalibrator().fit([[1, 2], [2, 1], [3, 1]], [0, 1, 1])
     with pytest.raises(ArgumentError, match="takes 2 features, got 3"):
         fitted.predict([[1, 2, 3]])
     assert fitted.predict(np.empty((0, 2))).shape == (0,)
 
 
-def test_a_model_that_overflows_says_so() -> None:
+def test_an_overflowing_prediction_is_an_error() -> None:
     scaler = Scaler(mean=(0.0,), std=(1e-300,))
     model = LinearModel(coefficients=(0.0,), intercept=0.0, link="sigmoid", scaler=scaler)
     with pytest.raises(DataError, match="the prediction is nan at row 0"):

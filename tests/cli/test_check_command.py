@@ -37,7 +37,7 @@ def test_check_describes_a_table(run: Run, tmp_path: Path) -> None:
         "Metadata: note",
         "Defaults: ranked by confidence, loss zero_one (whole-number labels, no scale declared)",
         "yes risk-coverage curve, AURC, AUGRC",
-        "no abstention safety, deferral alignment: no row says whether it should be abstained from",
+        "no abstention safety, deferral alignment: no row has guidance on whether to abstain",
         "No problems found.",
     ):
         assert words in text, words

@@ -267,7 +267,9 @@ def test_the_table_agrees_with_the_results_json(run: Callable[..., Outcome]) -> 
         row["metric"]: float(row["value"]) if row["value"] else None for row in rows if row["part"] == "all"
     }
     assert metrics["hsic"] is None  # all intervals have one width
-    assert nominal["metrics"]["hsic"]["reason"] == "one width: no information about conditional coverage"
+    assert nominal["metrics"]["hsic"]["reason"] == (
+        "all intervals have the same width: no information about conditional coverage"
+    )
     assert metrics == {name: part["value"] for name, part in nominal["metrics"].items()}
     sites = [row for row in rows if row["metric"] == "coverage by site"]
     assert [(row["part"], float(row["value"]), row["verdict"]) for row in sites] == [

@@ -175,7 +175,7 @@ class TestList:
 
     def test_one_metric_in_full(self, run: Run) -> None:
         _, out, _ = run("metrics", "abstention_precision", "coverage_at_risk@0.05")
-        assert "undefined if: no row says whether it should be abstained from" in out
+        assert "undefined if: no row has guidance on whether to abstain" in out
         assert "docs/definitions/abstention.md#abstention_precision" in out
         assert "parameter: risk = 0.05" in out
 

@@ -1,6 +1,6 @@
 """Agreement with krisis: values, breakdowns, counts, reasons and details on many random lists of results.
 
-Where the two differ on purpose the difference has a test of its own at the end.
+Each intentional difference has a separate test at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PAIRS: list[tuple[Any, Any]] = [
 
 
 def random_rows(rng: np.random.Generator, labels: list[Any]) -> list[dict[str, Any]]:
-    """Rows as keyword arguments; every feature is missing altogether in some lists."""
+    """Return rows as keyword arguments; every feature is missing from some lists."""
     size = int(rng.integers(1, 30))
     abstains, stated, staged, guided, silent = rng.choice([0.0, 0.3, 0.9, 1.0], size=5)
     strays = labels if rng.random() < 0.5 else [*labels, 9, "other"]
@@ -69,7 +69,7 @@ def random_rows(rng: np.random.Generator, labels: list[Any]) -> list[dict[str, A
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Equality of nested values, NaN equal to NaN and floats to rounding."""
+    """Return whether nested values are equal; NaN equals NaN, and floats are equal up to rounding."""
     if isinstance(ours, dict):
         return ours.keys() == theirs.keys() and all(same(ours[key], theirs[key]) for key in ours)
     if isinstance(ours, list):
@@ -81,7 +81,7 @@ def same(ours: Any, theirs: Any) -> bool:
 
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda metric: type(metric).__module__.split(".")[0])
-def test_scores_are_those_of_krisis(kind: str, ours: Any, theirs: Any) -> None:
+def test_scores_agree_with_krisis(kind: str, ours: Any, theirs: Any) -> None:
     rng = np.random.default_rng(2026)
     for _ in range(60):
         rows = random_rows(rng, LABELS[kind])
@@ -94,31 +94,31 @@ def test_scores_are_those_of_krisis(kind: str, ours: Any, theirs: Any) -> None:
         assert same(dict(left.details), right.details), (left.details, right.details)
 
 
-def test_the_default_bundles_are_those_of_krisis() -> None:
+def test_the_default_bundles_agree_with_krisis() -> None:
     for bundle in ("accuracy", "abstention", "calibration", "benchmark"):
         name = f"default_{bundle}_metrics"
         ours = [metric.name for metric in getattr(metrics, name)()]
         assert ours == [metric.name for metric in getattr(krisis, name)()]
 
 
-def test_rows_of_krisis_itself_are_taken() -> None:
+def test_evaluation_results_of_krisis_are_accepted() -> None:
     rows = [krisis.EvaluationResult(1, 1, confidence=0.8), krisis.EvaluationResult(None, 0, abstained=True)]
     assert metrics.Accuracy()(rows).value == 0.5
 
 
 class TestDocumentedDifferences:
-    def test_a_nan_confidence_is_an_error_where_krisis_counts_it_as_one(self) -> None:
+    def test_a_nan_confidence_is_an_error_and_1_in_krisis(self) -> None:
         rows: list[dict[str, Any]] = [{"prediction": 1, "ground_truth": 1, "confidence": math.nan}]
         assert krisis.BrierScore()([krisis.EvaluationResult(**row) for row in rows]).value == 0.0
         with pytest.raises(DataError, match="confidence is NaN at row 0"):
             metrics.BrierScore()([EvaluationResult(**row) for row in rows])
 
-    def test_a_confidence_outside_the_unit_interval_is_an_error_where_krisis_clips_it(self) -> None:
+    def test_a_confidence_outside_the_unit_interval_is_an_error_and_clipped_in_krisis(self) -> None:
         rows = [EvaluationResult(1, 1, confidence=0.4), EvaluationResult(1, 1, confidence=80)]
         with pytest.raises(DataError, match=r"confidence must lie in \[0, 1\], got 80 at row 1"):
             metrics.ExpectedCalibrationError()(rows)
 
-    def test_guidance_that_is_no_boolean_is_an_error_where_krisis_takes_its_truthiness(self) -> None:
+    def test_guidance_that_is_not_boolean_is_an_error_and_converted_in_krisis(self) -> None:
         rows: list[dict[str, Any]] = [
             {"prediction": 1, "ground_truth": 1, "metadata": {"should_abstain": "no"}}
         ]
@@ -127,7 +127,7 @@ class TestDocumentedDifferences:
         with pytest.raises(DataError, match="should_abstain must be True or False, got text at row 0"):
             metrics.DeferralAlignment()([EvaluationResult(**row) for row in rows])
 
-    def test_null_guidance_is_none_where_krisis_counts_it_as_false(self) -> None:
+    def test_null_guidance_is_missing_and_false_in_krisis(self) -> None:
         rows: list[dict[str, Any]] = [
             {"prediction": 1, "ground_truth": 1, "metadata": {"should_abstain": None}}
         ]
@@ -136,7 +136,7 @@ class TestDocumentedDifferences:
         assert math.isnan(ours.value)
         assert ours.reason == "no_should_abstain_metadata"
 
-    def test_truths_of_both_kinds_are_an_error_where_krisis_makes_classes_of_them(self) -> None:
+    def test_mixed_label_types_are_an_error_and_separate_classes_in_krisis(self) -> None:
         rows = [EvaluationResult(1, 1), EvaluationResult("stable", "stable")]
         with pytest.raises(DataError, match="mixed label types: a number at row 0 and text at row 1"):
             metrics.Accuracy()(rows)
@@ -148,7 +148,7 @@ class TestDocumentedDifferences:
 
 
 class Replay(BaseBackend):  # type: ignore[misc]
-    """A model that answers as the record says it does."""
+    """A model whose answer is stored in the record."""
 
     @property
     def name(self) -> str:
@@ -159,24 +159,24 @@ class Replay(BaseBackend):  # type: ignore[misc]
 
 
 class Rows(BaseDataSuite):  # type: ignore[misc]
-    """Two patients, one of whom the model declines to judge."""
+    """Two patients; the model declines to answer for one of them."""
 
     def load(self) -> list[PatientRecord]:
-        said: list[dict[str, Any]] = [
+        answers: list[dict[str, Any]] = [
             {"prediction": 1, "abstained": False, "confidence": 0.8, "raw_response": "yes"},
             {"prediction": None, "abstained": True, "confidence": None, "raw_response": "cannot say"},
         ]
         metadata = ({"ckd_stage": 3, "should_abstain": False}, {"ckd_stage": 4, "should_abstain": True})
         return [
-            PatientRecord(features=features, label=1, metadata=known)
-            for features, known in zip(said, metadata, strict=True)
+            PatientRecord(features=features, label=1, metadata=patient)
+            for features, patient in zip(answers, metadata, strict=True)
         ]
 
     def describe(self) -> dict[str, Any]:
         return {"rows": 2}
 
 
-def test_the_harness_of_krisis_takes_our_metrics_and_their_scores() -> None:
+def test_krisis_runs_our_metrics_in_its_benchmark() -> None:
     class Tokens(metrics.BaseMetric):
         name = "tokens"
 
@@ -197,7 +197,7 @@ def test_the_harness_of_krisis_takes_our_metrics_and_their_scores() -> None:
     assert '"tokens"' in run.to_json()
 
 
-def test_a_score_is_the_mapping_of_its_fields_and_nothing_else() -> None:
+def test_a_score_is_a_mapping_of_its_fields() -> None:
     score = metrics.MetricScore("accuracy", 0.5, {"stage_1": 0.5}, 2, 1, {"reason": ""})
     assert dict(score) == {
         "name": "accuracy",

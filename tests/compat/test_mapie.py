@@ -1,4 +1,4 @@
-"""MAPIE's names: the same signatures, and the same values wherever its definitions hold."""
+"""MAPIE's names: the same signatures, and the same values if its definitions agree with ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sample(seed: int, rows: int = 120) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", ours.__all__)
-def test_arguments_are_called_and_ordered_as_there(name: str) -> None:
+def test_arguments_have_the_names_and_the_order_of_mapie(name: str) -> None:
     other = next(getattr(module, name) for module in MODULES if hasattr(module, name))
     mine, its = (inspect.signature(function).parameters.values() for function in (getattr(ours, name), other))
     assert [(p.name, p.default, p.kind) for p in mine] == [(p.name, p.default, p.kind) for p in its]
@@ -36,7 +36,7 @@ def test_tests_of_calibration_agree(seed: int) -> None:
         assert getattr(ours, name)(y, s) == pytest.approx(getattr(peer, name)(y, s), abs=1e-6)
     for name in ("spiegelhalter_statistic", "spiegelhalter_p_value"):
         assert getattr(ours, name)(y, s) == pytest.approx(getattr(peer, name)(y, s), abs=1e-12)
-    # MAPIE's range leaves the start out, so that it is at most ours.
+    # MAPIE's range does not include the start, so it is at most ours.
     assert ours.kuiper_statistic(y, s) >= peer.kuiper_statistic(y, s) - 1e-6
     assert ours.kuiper_p_value(y, s) <= peer.kuiper_p_value(y, s) + 1e-6
     for x in (0.5, 1.0, 2.5):
@@ -44,7 +44,7 @@ def test_tests_of_calibration_agree(seed: int) -> None:
         assert ours.kuiper_cdf(x) == pytest.approx(peer.kuiper_cdf(x), abs=1e-9)
 
 
-def test_errors_agree_where_mapie_is_asked_for_one_bin_more() -> None:
+def test_errors_agree_if_mapie_has_one_bin_more() -> None:
     y, s = sample(1)
     assert ours.expected_calibration_error(y, s, num_bins=15) == pytest.approx(
         peer.expected_calibration_error(y, s, num_bins=16)
@@ -76,9 +76,9 @@ def test_intervals_agree(seed: int) -> None:
     low = truth[:, None] + rng.normal(-1.0, 1.0, (40, 3))
     bounds = np.stack([low, low + rng.exponential(2.0, (40, 3))], axis=1)
     for name in ("regression_coverage_score", "regression_ssc", "regression_ssc_score"):
-        found, expected = (getattr(module, name)(truth, bounds) for module in (ours, theirs.regression))
-        assert found.shape == expected.shape
-        assert found == pytest.approx(expected, rel=1e-12)
+        actual, expected = (getattr(module, name)(truth, bounds) for module in (ours, theirs.regression))
+        assert actual.shape == expected.shape
+        assert actual == pytest.approx(expected, rel=1e-12)
     assert ours.regression_ssc(truth, bounds[:, :, 0], num_bins=2) == pytest.approx(
         theirs.regression.regression_ssc(truth, bounds[:, :, 0], num_bins=2)
     )
@@ -107,9 +107,9 @@ def test_sets_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     truth, members = rng.integers(0, 5, 60), rng.random((60, 5, 2)) < 0.5
     for name in ("classification_coverage_score", "classification_ssc", "classification_ssc_score"):
-        found, expected = (getattr(module, name)(truth, members) for module in (ours, theirs.classification))
-        assert found.shape == expected.shape
-        assert found == pytest.approx(expected, nan_ok=True)
+        actual, expected = (getattr(module, name)(truth, members) for module in (ours, theirs.classification))
+        assert actual.shape == expected.shape
+        assert actual == pytest.approx(expected, nan_ok=True)
     assert ours.classification_ssc(truth, members, 2) == pytest.approx(
         theirs.classification.classification_ssc(truth, members, 2), nan_ok=True
     )
@@ -118,17 +118,17 @@ def test_sets_agree(seed: int) -> None:
     )
 
 
-def test_an_array_split_is_no_matter_of_row_order() -> None:
+def test_an_array_split_does_not_depend_on_the_row_order() -> None:
     y, s = sample(3)
     order = np.random.default_rng(4).permutation(len(y))
-    found = [
+    actual = [
         ours.expected_calibration_error(y[rows], s[rows], 10, "array split") for rows in (slice(None), order)
     ]
-    assert found[0] == pytest.approx(found[1], abs=1e-15)
-    assert found[0] == ours.expected_calibration_error(y, s, 10, "quantile")
+    assert actual[0] == pytest.approx(actual[1], abs=1e-15)
+    assert actual[0] == ours.expected_calibration_error(y, s, 10, "quantile")
 
 
-def test_what_cannot_vary_is_nan() -> None:
+def test_a_statistic_without_variance_is_nan() -> None:
     assert math.isnan(ours.kuiper_statistic([1, 0], [1.0, 0.0]))
     assert math.isnan(ours.spiegelhalter_p_value([1, 0], [0.5, 0.5]))
 
@@ -136,7 +136,7 @@ def test_what_cannot_vary_is_nan() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ArgumentError, match="unknown split_strategy 'unifrom' .did you mean 'uniform'"):
         ours.expected_calibration_error([1, 0], [0.4, 0.5], split_strategy="unifrom")
-    with pytest.raises(ArgumentError, match="class_labels must be given with classwise=True"):
+    with pytest.raises(ArgumentError, match="class_labels, the true class of every row, is required"):
         ours.expected_calibration_error([1, 0], [[0.4, 0.6], [0.5, 0.5]], classwise=True)
     with pytest.raises(ArgumentError, match="confidence_level must fulfil 0 < confidence_level < 1, got 90"):
         ours.regression_mwi_score([1], [[[0], [2]]], 90)

@@ -1,4 +1,4 @@
-"""Metric objects beyond what krisis has: groups by any key, rows that are not judged, bad input."""
+"""Features of metric objects that krisis does not have: groups by any key, unscored rows, bad input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = [
 ]
 
 
-def test_the_benchmark_runs_as_written_on_the_box() -> None:
+def test_the_default_benchmark_has_these_scores() -> None:
     scores = [metric(ROWS) for metric in default_benchmark_metrics()]
     assert [score.name for score in scores] == [
         "accuracy",
@@ -46,17 +46,17 @@ def test_breakdowns_by_any_key() -> None:
         metrics.Accuracy(by="site")(ROWS)
 
 
-def test_rows_that_cannot_be_judged_are_counted_and_left_out() -> None:
+def test_failed_and_unscored_rows_are_counted_and_excluded() -> None:
     rows = [*ROWS, EvaluationResult(1, None), EvaluationResult(None, 1, failed=True)]
     score = metrics.Accuracy()(rows)
     assert score.value == 0.5
     assert score.n_evaluated == 4
     assert (score.details["n_failed"], score.details["n_unscored"]) == (1, 1)
-    with pytest.raises(DataError, match="there is no row to judge"):
+    with pytest.raises(DataError, match="there is no row to evaluate"):
         metrics.Accuracy()([EvaluationResult(1, None)])
 
 
-def test_a_generator_of_rows_serves() -> None:
+def test_rows_may_be_a_generator() -> None:
     assert metrics.AnswerRate()(row for row in ROWS).value == 0.75
 
 
@@ -78,7 +78,7 @@ class TestBadInput:
         with pytest.raises(DataError, match="results is empty"):
             metric([])
 
-    def test_a_confidence_that_is_none(self, metric: BaseMetric) -> None:
+    def test_a_nan_confidence(self, metric: BaseMetric) -> None:
         with pytest.raises(DataError, match="confidence is NaN at row 0"):
             metric([EvaluationResult(1, 1, confidence=math.nan)])
 
@@ -91,7 +91,7 @@ class TestBadInput:
             metric([EvaluationResult(1, 1), EvaluationResult(1, "stable")])
 
 
-def test_guidance_that_is_no_boolean() -> None:
+def test_guidance_that_is_not_boolean() -> None:
     wrongs: tuple[Any, ...] = ("yes", 1, 0.0, [])
     for wrong in wrongs:
         with pytest.raises(DataError, match="should_abstain must be True or False, got .* at row 1"):

@@ -1,4 +1,4 @@
-"""Rows as objects: the interface that a list of predictions is judged by."""
+"""Rows as objects: selective metrics of a list of predictions."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TestRiskCoverageCurve:
         assert len(curve) == 2
 
 
-def test_from_an_older_run_file(tmp_path: Path) -> None:
+def test_predictions_of_an_older_run_file(tmp_path: Path) -> None:
     data = {
         "experiments": [
             {
@@ -164,9 +164,9 @@ def test_from_an_older_run_file(tmp_path: Path) -> None:
     assert risk_50 >= 0.0
 
 
-def test_every_selective_metric_has_a_face_for_rows() -> None:
+def test_every_selective_metric_has_a_function_for_rows() -> None:
     prefixed = {name.removeprefix("compute_") for name in metrics.__all__ if name.startswith("compute_")}
-    # The system whose interface this is never had these.
+    # The system from which this interface comes does not have these.
     ours_alone = {"auarc", "class_balanced_aurc", "prediction_rejection_ratio"}
     assert prefixed == {metric.name for metric in selective.METRICS} - ours_alone | {
         "risk_coverage_curve",
@@ -179,7 +179,7 @@ def test_losses_by_name(loss: str, expected: float) -> None:
     assert compute_aurc([ItemPrediction(3, 1, 0.5)], loss=loss) == pytest.approx(expected)
 
 
-def test_a_row_is_frozen_and_knows_its_error() -> None:
+def test_a_row_is_frozen_and_has_an_absolute_error() -> None:
     row = ItemPrediction(score=None, ground_truth=1, confidence=0.0, participant_id=7, item="Sleep")
     assert not row.is_predicted
     assert row.absolute_error == 0

@@ -140,5 +140,5 @@ def test_what_is_refused(test_run: Items, training_run: Items) -> None:
         judge("calibrated", "nowhere.json")
     trained = train(training_run, method="platt", features="token_msp")
     bare = Items.from_arrays([1, 0], [1, 1], confidence=[0.1, 0.2])
-    with pytest.raises(DataError, match="there is no signal 'token_msp' to make a feature of"):
+    with pytest.raises(DataError, match="there is no signal 'token_msp' to use as a feature"):
         evaluate(bare, confidence="calibrated", calibration=trained, resamples=0)

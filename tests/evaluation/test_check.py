@@ -85,7 +85,7 @@ def test_a_confidence_that_no_area_can_be_made_of_is_told(tmp_path: Path) -> Non
     found = abstain.check(path)
     area = found.metrics["risk-coverage curve, AURC, AUGRC"]
     assert not area.possible
-    assert "some answered rows have no confidence to be ranked by" in area.reason
+    assert "some answered rows have no confidence, so they cannot be ranked" in area.reason
     # Real numbers have no loss of their own.
     path.write_text("truth,prediction,confidence\n1.5,1,0.5\n0.2,1,0.7\n")
     found = abstain.check(path)

@@ -169,7 +169,7 @@ def test_bad_calls() -> None:
         compare(a, {"left": b, "right": a}, b)
     with pytest.raises(ArgumentError, match=r"unknown metric 'augcr' \(did you mean 'augrc'\?\)"):
         evaluated({"a": a, "b": b}, metrics="augcr")
-    with pytest.raises(ArgumentError, match="no metric was asked for"):
+    with pytest.raises(ArgumentError, match="no metric was requested"):
         evaluated({"a": a, "b": b}, metrics=[])
     with pytest.raises(ArgumentError, match="unknown reference 'c'; known: a, b"):
         evaluated({"a": a, "b": b}, reference="c")

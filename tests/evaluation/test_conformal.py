@@ -191,7 +191,7 @@ def test_intervals_of_one_width_say_nothing_about_conditional_coverage() -> None
     feature = {"constant": np.ones(100)}
     result = evaluate_intervals(truth, bounds, nominal=[0.7, 0.8], features=feature)
     constant, varying = result.by_nominal
-    sentence = "one width: no information about conditional coverage"
+    sentence = "all intervals have the same width: no information about conditional coverage"
     assert math.isnan(constant["hsic"].value)
     assert (constant["hsic"].interval, constant["hsic"].reason) == (None, sentence)
     assert [(part.label, part.count, part.coverage.value) for part in constant.strata] == [("2", 100, 0.7)]
@@ -477,7 +477,7 @@ def test_intervals_of_items_are_judged_by_name() -> None:
     assert found["interval_mean_width"].value == 3.0
     assert found["winkler_score@0.5"].value == (2 + 2 + 2 * (4 + 4 * 5)) / 4
     assert found["interval_size_stratified_coverage"].value == 0.0  # chunks of 2, 1 and 1 rows
-    assert found["set_coverage"].reason == "no answered row has a set; name the column of it (--set, set=)"
+    assert found["set_coverage"].reason == "no answered row has a set; name its column (--set, set=)"
 
 
 def test_sets_of_items_are_judged_by_name_whatever_the_labels() -> None:

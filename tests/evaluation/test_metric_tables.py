@@ -300,7 +300,7 @@ class TestConfidences:
     def test_without_any_the_reason_is_given(self) -> None:
         table = table_of(Items.from_arrays([1, 0], [1, 1]), metrics="ece,aurc")
         assert table["expected_calibration_error"].reason == "no answered row has a confidence"
-        assert "no confidence to be ranked by" in table["aurc"].reason
+        assert "no confidence, so they cannot be ranked" in table["aurc"].reason
 
 
 def test_text_labels_need_no_loss_by_name() -> None:

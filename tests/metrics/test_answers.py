@@ -1,4 +1,4 @@
-"""Accuracy with abstentions: by hand, and against scikit-learn on the answered rows."""
+"""Accuracy with abstentions: by hand, and compared with scikit-learn on the answered rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from abstain.errors import DataError
 from abstain.metrics import answers
 
 
-def test_an_abstention_is_wrong_even_where_a_stored_prediction_is_right() -> None:
+def test_an_abstention_is_wrong_even_if_the_stored_prediction_is_right() -> None:
     rows: dict[str, Any] = {"abstained": [False, False, False, True]}
     assert answers.accuracy([1, 0, 1, 1], [1, 1, 1, 1], **rows) == 0.5
     neutral = answers.accuracy([1, 0, 1, 1], [1, 1, 1, 1], **rows, treat_abstention_as_neutral=True)
@@ -21,10 +21,10 @@ def test_an_abstention_is_wrong_even_where_a_stored_prediction_is_right() -> Non
 
 
 def test_balanced_accuracy_by_hand() -> None:
-    # Class 1: two of three hits, one declined; class 0: an answered None is a miss, one hit.
+    # Class 1: two of three are hits, one is declined. Class 0: one hit, and the answer None is a miss.
     truth, prediction = [1, 1, 1, 0, 0], [1, 1, 1, None, 0]
-    found = answers.balanced_accuracy(truth, prediction, abstained=[False, False, True, False, False])
-    assert found == pytest.approx((2 / 3 + 1 / 2) / 2)
+    actual = answers.balanced_accuracy(truth, prediction, abstained=[False, False, True, False, False])
+    assert actual == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert math.isnan(answers.balanced_accuracy([1, 1], [1, 0]))
 
 
@@ -77,10 +77,10 @@ def test_weighted_scores_agree_with_scikit_learn() -> None:
     )
 
 
-def test_scores_stand_beside_their_coverage() -> None:
-    found = answers.classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
-    assert (found.coverage, found.n, found.accuracy) == (0.75, 4.0, 0.5)
-    assert found.precision == pytest.approx(2 / 3)
+def test_scores_include_the_coverage() -> None:
+    actual = answers.classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
+    assert (actual.coverage, actual.n, actual.accuracy) == (0.75, 4.0, 0.5)
+    assert actual.precision == pytest.approx(2 / 3)
 
 
 def test_undefined_is_nan() -> None:
@@ -103,7 +103,7 @@ class TestBadInput:
         ):
             answers.accuracy([1, 2, "stable"], [1, 2, "stable"])
 
-    def test_a_label_of_another_type(self) -> None:
+    def test_a_label_that_is_a_list(self) -> None:
         with pytest.raises(DataError, match="y_pred is a list at row 1; a label must be a number or text"):
             answers.accuracy([1, 2], [1, [2]])
 
@@ -111,7 +111,7 @@ class TestBadInput:
         with pytest.raises(DataError, match="y_true must be 0 or 1, and is not at row 1"):
             answers.auroc([1, 2], [0.1, 0.2])
 
-    def test_an_auroc_calls_its_scores_scores(self) -> None:
+    def test_errors_of_an_auroc_name_the_score(self) -> None:
         with pytest.raises(DataError, match="score must hold numbers"):
             answers.auroc([1, 0], ["a", "b"])
         with pytest.raises(DataError, match="score has 1 rows where 2 were expected"):

@@ -1,4 +1,4 @@
-"""Calibration metrics: by hand, invariant, and as their peers have them."""
+"""Calibration metrics: by hand, invariants, and agreement with other implementations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_bins_are_left_closed_and_the_last_is_closed() -> None:
     assert reliability_curve([1], [1.0], bins=10).count.tolist() == [0] * 9 + [1]
 
 
-def test_empty_bins_stay_with_count_0_and_say_nothing() -> None:
+def test_empty_bins_are_kept_with_count_0_and_nan() -> None:
     curve = reliability_curve([1, 0], [0.05, 0.95], bins=10)
     assert curve.count.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     assert np.isnan(curve.accuracy[1:9]).all()
@@ -86,10 +86,10 @@ def test_empty_bins_stay_with_count_0_and_say_nothing() -> None:
     assert curve.edges.tolist() == [number / 10 for number in range(11)]
 
 
-def test_quantile_bins_share_ties() -> None:
+def test_tied_confidences_are_in_the_same_quantile_bin() -> None:
     s = [0.1, 0.2, 0.2, 0.2, 0.2, 0.9]
     bin_, edges = row_bins(np.array(s), np.ones(6), 3, "quantile")
-    # More than a third at or below 0.2, more than two thirds too: both edges are 0.2, and the second bin is empty.
+    # More than two thirds of the rows are at or below 0.2, so both edges are 0.2 and the second bin is empty.
     assert bin_.tolist() == [0, 2, 2, 2, 2, 2]
     assert edges.tolist() == [0.1, 0.2, 0.2, 0.9]
     curve = reliability_curve([0, 1, 1, 0, 0, 1], s, bins=3, strategy="quantile")
@@ -118,7 +118,7 @@ def test_debiased_absolute_error_by_hand() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, 2])
-def test_debiasing_takes_a_good_part_of_the_bias_off(norm: int) -> None:
+def test_debiasing_removes_a_large_part_of_the_bias(norm: int) -> None:
     rng = np.random.default_rng(3)
     plain, debiased = [], []
     for _ in range(200):
@@ -129,7 +129,7 @@ def test_debiasing_takes_a_good_part_of_the_bias_off(norm: int) -> None:
     assert np.mean(debiased) < 0.65 * np.mean(plain)
 
 
-def test_a_bin_with_one_row_says_nothing_when_debiased() -> None:
+def test_a_bin_with_one_row_contributes_zero_to_the_debiased_error() -> None:
     assert expected_calibration_error([1, 0], [0.1, 0.9], bins=2, norm=2, debiased=True) == 0.0
 
 
@@ -170,7 +170,7 @@ def test_brier_decomposition_adds_up(options: dict[str, Any]) -> None:
         assert abs(parts.reliability - parts.resolution + parts.uncertainty - parts.brier_score) < 1e-12
 
 
-def test_smooth_error_of_one_confidence_is_its_gap() -> None:
+def test_the_smooth_error_of_a_single_confidence_is_its_gap() -> None:
     assert smooth_calibration_error([1, 1, 1, 0], [0.5] * 4) == pytest.approx(0.25, abs=1e-6)
     assert smooth_calibration_error([1, 0], [1.0, 0.0]) == 0.0
     assert smooth_calibration_error([1, 0], [0.0, 1.0]) <= 1.0
@@ -192,7 +192,7 @@ def test_smooth_error_agrees_with_the_integral_of_its_definition(n: int) -> None
 def test_likelihood_is_clipped() -> None:
     assert negative_log_likelihood([1], [0.0]) == pytest.approx(-math.log(1e-6))
     assert negative_log_likelihood([1], [0.0], clip=0.01) == pytest.approx(-math.log(0.01))
-    with pytest.raises(ArgumentError, match=r"clip must fulfil 0 < clip < 0.5, got 0"):
+    with pytest.raises(ArgumentError, match=r"clip must be greater than 0 and less than 0.5, got 0"):
         negative_log_likelihood([1], [0.5], clip=0)
 
 
@@ -236,14 +236,14 @@ MEASURES: dict[str, dict[str, Any]] = {
 
 
 def statistic(name: str, y: Any, s: Any, cluster: Any, **options: Any) -> Statistic:
-    """The statistic of a metric over clusters, which intervals are computed from."""
+    """Return the statistic of a metric over clusters, from which intervals are computed."""
     metric = binned_error_metric(**options) if options else find_metric(name)
     return measure_metrics(Columns.believed(y, s, cluster=cluster), [metric])
 
 
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("digits", [1, None])
-def test_measures_equal_the_metric_on_copied_rows(name: str, digits: int | None) -> None:
+def test_statistics_equal_the_metric_on_copied_rows(name: str, digits: int | None) -> None:
     y, s = sample(90, digits=digits)
     rng = np.random.default_rng(8)
     cluster = np.sort(rng.integers(0, 12, 90))
@@ -271,7 +271,7 @@ def test_the_top_label_statistic_equals_the_metric_on_copied_rows() -> None:
         assert value == pytest.approx(top_label_calibration_error(y[copied], scores[copied], bins=4))
 
 
-def test_measures_of_class_metrics_equal_the_metric_on_copied_rows() -> None:
+def test_statistics_of_class_metrics_equal_the_metric_on_copied_rows() -> None:
     rng = np.random.default_rng(13)
     scores, y = rng.dirichlet([1, 1, 2], 40), rng.integers(0, 3, 40)
     clusters = np.arange(40) // 4
@@ -295,7 +295,7 @@ def test_the_measure_of_a_metric_is_its_statistic_over_clusters(name: str) -> No
     np.testing.assert_allclose(measure(weights), expected, atol=1e-12)
 
 
-def test_the_measure_stays_the_same_when_its_table_is_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_and_sparse_tables_give_the_same_statistic(monkeypatch: pytest.MonkeyPatch) -> None:
     y, s = sample(50)
     weights = np.random.default_rng(2).integers(0, 3, (4, 7)).astype(float)
     for name, options in (*MEASURES.items(), ("expected_calibration_error", {})):
@@ -312,7 +312,7 @@ def test_a_resample_without_weight_is_nan() -> None:
         assert np.isnan(measure(np.zeros((1, 2)))).all()
 
 
-def test_top_label_leaves_out_labels_that_a_resample_does_not_predict() -> None:
+def test_top_label_error_ignores_labels_that_a_resample_does_not_predict() -> None:
     rows = Columns.checked(["a", "a"], ["a", "b"], confidence=[0.9, 0.6]).in_units(np.arange(2))
     measure = measure_metrics(rows, [find_metric("top_label_calibration_error")])
     np.testing.assert_allclose(measure(np.array([[1.0, 1.0], [2.0, 0.0]]))[:, 0], [0.35, 0.1])
@@ -324,7 +324,7 @@ def test_top_label_leaves_out_labels_that_a_resample_does_not_predict() -> None:
     st.integers(1, 20),
     st.sampled_from(["uniform", "quantile"]),
 )
-def test_reliability_curve_and_error_tell_the_same(
+def test_the_error_can_be_computed_from_the_reliability_curve(
     rows: list[tuple[bool, float]], bins: int, strategy: str
 ) -> None:
     y, s = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
@@ -378,14 +378,14 @@ def test_clusters_never_narrow_an_interval() -> None:
         assert (curve.high[held] >= plain.high[held] - 1e-12).all()
 
 
-def test_where_all_rows_of_a_bin_agree_only_its_clusters_count() -> None:
+def test_if_all_rows_of_a_bin_agree_each_cluster_counts_once() -> None:
     curve = reliability_curve([1] * 8, [0.9] * 8, bins=1, cluster=[0, 0, 0, 0, 1, 1, 1, 1])
     assert curve.effective_count.tolist() == [2.0]
     assert curve.low[0] == pytest.approx(0.025 ** (1 / 2))
 
 
 @pytest.mark.slow
-def test_cluster_intervals_cover_where_plain_ones_do_not() -> None:
+def test_intervals_with_clusters_cover_and_intervals_without_do_not() -> None:
     rng = np.random.default_rng(12)
     clusters = np.repeat(np.arange(30), 10)
     hits = {"plain": 0, "clustered": 0}
@@ -399,7 +399,7 @@ def test_cluster_intervals_cover_where_plain_ones_do_not() -> None:
     assert hits["clustered"] / 300 > 0.92
 
 
-# Agreement with peers
+# Agreement with other implementations
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -416,7 +416,7 @@ def test_brier_and_log_loss_agree_with_scikit_learn(seed: int) -> None:
     )
 
 
-def test_reliability_agrees_with_scikit_learn_where_bins_are_filled() -> None:
+def test_reliability_of_filled_bins_agrees_with_scikit_learn() -> None:
     y, s = sample(500)
     for strategy, bins in (("uniform", 10), ("quantile", 10)):
         curve = reliability_curve(y, s, bins=bins, strategy=strategy)
@@ -426,13 +426,13 @@ def test_reliability_agrees_with_scikit_learn_where_bins_are_filled() -> None:
         np.testing.assert_allclose(curve.confidence[held], confidence, atol=1e-12)
 
 
-def test_error_agrees_with_mapie_whose_bins_are_one_fewer_than_asked() -> None:
+def test_error_agrees_with_mapie_which_has_one_bin_fewer_than_requested() -> None:
     y, s = sample(500)
     theirs = mapie.expected_calibration_error(y, s, num_bins=16, split_strategy="uniform")
     assert expected_calibration_error(y, s, bins=15) == pytest.approx(theirs)
 
 
-def test_top_label_error_agrees_with_mapie_whose_bins_are_one_fewer_than_asked() -> None:
+def test_top_label_error_agrees_with_mapie_which_has_one_bin_fewer_than_requested() -> None:
     rng = np.random.default_rng(4)
     scores = rng.dirichlet([2, 1, 1], 300)
     y = rng.integers(0, 3, 300)
@@ -501,7 +501,7 @@ def test_bad_class_probabilities_are_named() -> None:
         classwise_calibration_error([0], [[1.0]])
     with pytest.raises(DataError, match=r"probabilities\[:, 1\] must lie in \[0, 1\], got 2 at row 0"):
         classwise_calibration_error([0], [[0.1, 2.0]])
-    with pytest.raises(DataError, match="y_true at row 0 is none of the 2 classes"):
+    with pytest.raises(DataError, match="y_true at row 0 is not one of the 2 classes"):
         classwise_calibration_error([5], [[0.1, 0.9]])
     with pytest.raises(ArgumentError, match="classes must name each of the 2 columns"):
         classwise_calibration_error([0], [[0.1, 0.9]], classes=[0, 0])
@@ -510,25 +510,27 @@ def test_bad_class_probabilities_are_named() -> None:
 
 
 def test_labels_and_clusters_that_cannot_be_matched_are_refused() -> None:
-    with pytest.raises(DataError, match="y_true holds numbers and y_pred holds text; they could never agree"):
+    with pytest.raises(
+        DataError, match="y_true contains numbers and y_pred contains text, so they never match"
+    ):
         top_label_calibration_error([1, 2], ["1", "2"], [0.1, 0.2])
     with pytest.raises(DataError, match="y_pred is missing at row 1"):
         top_label_calibration_error([1, 2], np.array([1, None]), [0.1, 0.2])
     with pytest.raises(DataError, match="cluster is missing at row 0"):
         reliability_curve([1, 0], [0.5, 0.5], cluster=[math.nan, 1])
-    with pytest.raises(DataError, match="cluster must hold text or numbers, not a mixture"):
+    with pytest.raises(DataError, match="cluster must be all text or all numbers"):
         reliability_curve([1, 0], [0.5, 0.5], cluster=np.array([1, "a"], dtype=object))
     with pytest.raises(DataError, match="probabilities must be a table of numbers"):
         classwise_calibration_error([0, 1], [[0.1, 0.9], [0.5]])
 
 
-def test_one_class_only_is_fine() -> None:
+def test_one_class_is_enough() -> None:
     assert expected_calibration_error([1, 1], [1.0, 1.0]) == 0.0
     assert brier_score([0], [0.0]) == 0.0
     assert brier_decomposition([1, 1], [0.5, 0.5]).uncertainty == 0.0
 
 
-def test_arguments_are_left_as_they_are() -> None:
+def test_the_arguments_are_not_changed() -> None:
     y, s = np.array([0.0, 1.0]), np.array([0.3, 0.6])
     before = (y.copy(), s.copy())
     for metric in (*SCALARS.values(), reliability_curve):
@@ -549,15 +551,15 @@ class TestMulticlassBrier:
             2 * brier_score([1, 0], [0.9, 0.2])
         )
 
-    def test_as_scikit_learn_has_it(self) -> None:
-        pytest.importorskip("sklearn", minversion="1.7", reason="it has two classes alone before")
+    def test_it_agrees_with_scikit_learn(self) -> None:
+        pytest.importorskip("sklearn", minversion="1.7", reason="older versions support only two classes")
         rng = np.random.default_rng(4)
         truth, scores = rng.integers(0, 4, 300), rng.dirichlet(np.ones(4), 300)
         weight = rng.integers(1, 4, 300)
         expected = brier_score_loss(truth, scores, sample_weight=weight, labels=range(4), scale_by_half=False)
         assert multiclass_brier_score(truth, scores, sample_weight=weight) == pytest.approx(expected)
 
-    def test_it_is_measured_over_clusters(self) -> None:
+    def test_its_statistic_over_clusters(self) -> None:
         measure = calibration_measure(
             "multiclass_brier_score", [0, 1], [[0.9, 0.1], [0.2, 0.8]], cluster=["a", "b"]
         )

@@ -1,4 +1,4 @@
-"""Tests of calibration: by hand, their laws, invariants, agreement, and uniform p-values under the null."""
+"""Tests of calibration: by hand, distributions, invariants, agreement with MAPIE, uniform p-values under the null."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def null_sample(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     return (rng.random(n) < s).astype(int), s
 
 
-# The laws
+# Distributions
 
 
 def test_known_values() -> None:
@@ -35,7 +35,7 @@ def test_known_values() -> None:
 
 
 @pytest.mark.parametrize("survival", [supremum_survival, range_survival])
-def test_laws_fall_from_one_to_zero(survival: Any) -> None:
+def test_survival_functions_fall_from_one_to_zero(survival: Any) -> None:
     grid = np.concatenate(
         [[0.0, 5e-324, 1e-200, 1e-9], np.linspace(0.01, 12, 4000), [38.0, 1e9, 1e300, math.inf]]
     )
@@ -48,24 +48,24 @@ def test_laws_fall_from_one_to_zero(survival: Any) -> None:
 
 
 @pytest.mark.parametrize(("survival", "switch"), [(supremum_survival, 1.5), (range_survival, 2.0)])
-def test_the_two_series_of_a_law_meet(survival: Any, switch: float) -> None:
+def test_the_two_series_of_a_distribution_agree_at_the_switch(survival: Any, switch: float) -> None:
     assert survival(math.nextafter(switch, 0)) == pytest.approx(survival(switch), rel=1e-14)
 
 
 def test_tails_keep_their_relative_precision() -> None:
-    # Far out only one image is left: 4 Q(x) and 8 Q(x).
+    # For large x only one term remains: 4 Q(x) and 8 Q(x).
     for x in (6.0, 9.0, 30.0):
         assert supremum_survival(x) == pytest.approx(4 * stats.norm.sf(x), rel=1e-12)
         assert range_survival(x) == pytest.approx(8 * stats.norm.sf(x), rel=1e-12)
 
 
-def test_laws_have_their_known_means() -> None:
+def test_distributions_have_their_known_means() -> None:
     # E sup|B| = sqrt(pi/2), E range = 2 sqrt(2/pi).
     assert integrate.quad(supremum_survival, 0, 12)[0] == pytest.approx(math.sqrt(math.pi / 2), rel=1e-8)
     assert integrate.quad(range_survival, 0, 12)[0] == pytest.approx(2 * math.sqrt(2 / math.pi), rel=1e-8)
 
 
-def test_laws_agree_with_mapie() -> None:
+def test_distributions_agree_with_mapie() -> None:
     for x in (0.5, 1.0, 1.7, 2.241, 3.0, 4.5):
         assert 1 - supremum_survival(x) == pytest.approx(mapie.kolmogorov_smirnov_cdf(x), abs=1e-9)
         assert 1 - range_survival(x) == pytest.approx(mapie.kuiper_cdf(x), abs=1e-9)
@@ -74,20 +74,20 @@ def test_laws_agree_with_mapie() -> None:
 # By hand
 
 
-def test_the_walk_by_hand() -> None:
-    integrate_curve = cumulative_differences([1, 0, 0], [0.8, 0.2, 0.6])
-    assert integrate_curve.difference == pytest.approx([0, -0.2 / 3, -0.8 / 3, -0.6 / 3])
-    assert integrate_curve.proportion == pytest.approx([0, 1 / 3, 2 / 3, 1])
-    assert integrate_curve.sigma == pytest.approx(math.sqrt(0.16 + 0.24 + 0.16) / 3)
-    assert integrate_curve.deviation[-1] == integrate_curve.sigma
-    assert integrate_curve.statistic == pytest.approx(0.8 / math.sqrt(0.56))
-    assert integrate_curve.n == 3
-    assert integrate_curve.band(0.95) == pytest.approx(2.2414 * integrate_curve.sigma, rel=1e-4)
+def test_cumulative_differences_by_hand() -> None:
+    curve = cumulative_differences([1, 0, 0], [0.8, 0.2, 0.6])
+    assert curve.difference == pytest.approx([0, -0.2 / 3, -0.8 / 3, -0.6 / 3])
+    assert curve.proportion == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert curve.sigma == pytest.approx(math.sqrt(0.16 + 0.24 + 0.16) / 3)
+    assert curve.deviation[-1] == curve.sigma
+    assert curve.statistic == pytest.approx(0.8 / math.sqrt(0.56))
+    assert curve.n == 3
+    assert curve.band(0.95) == pytest.approx(2.2414 * curve.sigma, rel=1e-4)
 
 
 def test_tied_scores_are_one_step() -> None:
-    integrate_curve = cumulative_differences([0, 0, 1, 1], [0.5] * 4)
-    assert integrate_curve.difference.tolist() == [0.0, 0.0]
+    curve = cumulative_differences([0, 0, 1, 1], [0.5] * 4)
+    assert curve.difference.tolist() == [0.0, 0.0]
     assert kolmogorov_smirnov([0, 0, 1, 1], [0.5] * 4).statistic == 0.0
     assert kuiper([0, 0, 1, 1], [0.5] * 4).p_value == 1.0
 
@@ -106,8 +106,8 @@ def test_one_row() -> None:
     assert all(test([1], [0.8]).n == 1 for test in TESTS)
 
 
-def test_kuiper_counts_the_start() -> None:
-    # The walk only rises: without C_0 its range would miss the first step.
+def test_kuiper_includes_the_start() -> None:
+    # The differences only rise: without C_0 their range would not include the first step.
     y, s = [1, 1], [0.4, 0.6]
     assert kuiper(y, s).statistic == pytest.approx(1.0 / math.sqrt(0.48))
     assert kuiper(y, s).statistic == kolmogorov_smirnov(y, s).statistic
@@ -123,16 +123,16 @@ def test_spiegelhalter_sides() -> None:
         spiegelhalter(y, s, alternative="both")
 
 
-def test_certainties_are_undefined_with_a_reason() -> None:
+def test_tests_of_certain_confidences_are_undefined_with_a_reason() -> None:
     for test in (kolmogorov_smirnov, kuiper):
         result = test([1, 0], [1.0, 0.0])
         assert math.isnan(result.statistic)
         assert math.isnan(result.p_value)
-        assert result.reason == "every confidence is 0 or 1, so that nothing can vary by chance"
-        assert test([0, 0], [1.0, 0.0]).reason.endswith("1 of these certainties are wrong")
+        assert result.reason == "every confidence is 0 or 1, so the outcomes have no variance"
+        assert test([0, 0], [1.0, 0.0]).reason.endswith("1 of the outcomes contradict their confidence")
     result = spiegelhalter([1, 0, 1], [0.5, 0.5, 1.0])
     assert math.isnan(result.p_value)
-    assert "cannot vary" in result.reason
+    assert "has no variance" in result.reason
     assert "undefined" in str(result)
 
 
@@ -153,10 +153,10 @@ def test_row_order_and_repetition(test: Any) -> None:
     s = s.round(1)
     order, weights = rng.permutation(80), rng.integers(0, 4, 80)
     assert test(y[order], s[order]).statistic == pytest.approx(test(y, s).statistic, abs=1e-12)
-    weighed = test(y, s, sample_weight=weights)
+    weighted = test(y, s, sample_weight=weights)
     repeated = test(np.repeat(y, weights), np.repeat(s, weights))
-    assert weighed.statistic == pytest.approx(repeated.statistic, abs=1e-12)
-    assert weighed.n == repeated.n == weights.sum()
+    assert weighted.statistic == pytest.approx(repeated.statistic, abs=1e-12)
+    assert weighted.n == repeated.n == weights.sum()
 
 
 @settings(deadline=None, max_examples=100)
@@ -178,7 +178,7 @@ def test_bad_rows_are_named(test: Any) -> None:
         test([], [])
 
 
-# Agreement with MAPIE where definitions agree: no ties, C_0 within the range of the walk, one-sided Spiegelhalter
+# Agreement with MAPIE if the definitions agree: no ties, C_0 within the range, one-sided Spiegelhalter
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -190,9 +190,9 @@ def test_agreement_with_mapie(seed: int) -> None:
     z = spiegelhalter(y, s, alternative="greater")
     assert z.statistic == pytest.approx(mapie.spiegelhalter_statistic(y, s))
     assert z.p_value == pytest.approx(mapie.spiegelhalter_p_value(y, s))
-    integrate_curve = cumulative_differences(y, s)
-    np.testing.assert_allclose(integrate_curve.difference[1:], mapie.cumulative_differences(y, s), atol=1e-7)
-    without_start = float(np.ptp(integrate_curve.difference[1:])) / integrate_curve.sigma
+    curve = cumulative_differences(y, s)
+    np.testing.assert_allclose(curve.difference[1:], mapie.cumulative_differences(y, s), atol=1e-7)
+    without_start = float(np.ptp(curve.difference[1:])) / curve.sigma
     assert without_start == pytest.approx(mapie.kuiper_statistic(y, s), rel=1e-6)
     assert kuiper(y, s).statistic >= without_start - 1e-12
 

@@ -1,4 +1,4 @@
-"""Measures of coverage by hand: what weights leave out leaves no trace, units without rows serve, nothing gives NaN."""
+"""Statistics of coverage by hand, with rows of weight 0, units without rows, and no weight at all."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ def at(measure: Statistic, *weights: list[float]) -> list[list[float]]:
     return values
 
 
-def test_means_leave_no_trace_of_what_is_left_out() -> None:
+def test_rows_of_weight_zero_have_no_effect_on_means() -> None:
     measure = means_statistic(("coverage", "width"), (COVERED, WIDTH), ROWS)
-    found = at(measure, ONES, [1, 1, 1, 0], [2, 1, 0, 0], [0, 1, 0, 0])
-    assert found == [[0.75, INF], [2 / 3, 7 / 3], [0.8, 2.0], [0.0, 4.0]]
+    actual = at(measure, ONES, [1, 1, 1, 0], [2, 1, 0, 0], [0, 1, 0, 0])
+    assert actual == [[0.75, INF], [2 / 3, 7 / 3], [0.8, 2.0], [0.0, 4.0]]
     assert np.isnan(at(measure, [0, 0, 0, 0], [0, 0, 5, 0])).all()
 
 
-def test_the_criterion_takes_the_range_of_the_units_that_are_drawn() -> None:
+def test_the_criterion_uses_the_range_of_the_drawn_units() -> None:
     measure = criterion_statistic("criterion", ROWS.truth, COVERED, WIDTH, ROWS, eta=2.0, level=0.5)
     (whole,), (some,), (first,), (single,) = at(measure, ONES, [1, 1, 0, 0], [3, 0, 0, 0], [0, 1, 0, 0])
     assert whole == -INF
     assert some == pytest.approx((1 - (7 / 3) / 8) * math.exp(-2 * (2 / 3 - 0.5) ** 2))
     assert first == pytest.approx((1 - 1.5 / 1) * math.exp(-2 * 0.25))
-    assert math.isnan(single)  # one truth alone has no range
+    assert math.isnan(single)  # the range of a single truth is 0
 
 
-def test_strata_move_with_the_weights_and_know_their_ends() -> None:
+def test_strata_depend_on_the_weights() -> None:
     strata = Strata.of_rows(WIDTH, COVERED, ROWS, bins=2)
     assert [part.tolist() for part in strata.ends()] == [[1.0, 4.0], [2.0, INF], [2.0, 2.0]]
     measure = strata.statistic("worst")
     assert measure.names == ("worst[0]", "worst[1]", "worst")
-    # Widths 1, 2 | 4, inf; then 1, 1, 2 | 2, 4; then 1 | 2.
+    # Widths by weight vector: (1, 2 | 4, inf), (1, 1, 2 | 2, 4) and (1 | 2).
     assert at(measure, ONES, [2, 1, 0, 0], [1, 0, 0, 0]) == [
         [1.0, 0.5, 0.5],
         [1.0, 0.5, 0.5],
@@ -73,28 +73,28 @@ def test_strata_move_with_the_weights_and_know_their_ends() -> None:
     assert np.isnan(at(measure, [0, 0, 1, 0])).all()
 
 
-def test_quantiles_and_groups_of_nothing_are_undefined() -> None:
+def test_quantiles_and_groups_without_weight_are_undefined() -> None:
     quantiles = quantiles_statistic(WIDTH, ROWS, probabilities=[0.0, 0.5, 1.0], name="width")
     assert quantiles.names == ("width[0]", "width[0.5]", "width[1]")
     assert at(quantiles, [1, 1, 0, 0]) == [[1.0, 2.0, 4.0]]
     assert at(quantiles, ONES) == [[1.0, 3.0, INF]]
     assert np.isnan(at(quantiles, [0, 0, 1, 0])).all()
     groups = groups_statistic(COVERED, np.array([0, 1, 1, 1]), 3, ROWS, name="worst", level=0.9)
-    (found,) = at(groups, ONES)
-    assert found[:2] == [1.0, 2 / 3]
-    assert math.isnan(found[2])  # the third group has no row, and counts neither as the worst nor in the gap
-    assert found[3] == 2 / 3
-    assert found[4] == pytest.approx((0.1 + 0.9 - 2 / 3) / 2)
+    (actual,) = at(groups, ONES)
+    assert actual[:2] == [1.0, 2 / 3]
+    assert math.isnan(actual[2])  # the third group has no row and does not count in the other two values
+    assert actual[3] == 2 / 3
+    assert actual[4] == pytest.approx((0.1 + 0.9 - 2 / 3) / 2)
     assert np.isnan(at(groups, [0, 0, 1, 0])).all()
 
 
-def test_the_slab_counts_the_rows_inside() -> None:
+def test_the_slab_statistic_counts_the_rows_inside() -> None:
     measure = slab_statistic(COVERED, np.array([True, False, True, False]), ROWS)
     assert at(measure, ONES, [3, 1, 0, 0]) == [[0.5], [0.75]]
     assert np.isnan(at(measure, [0, 0, 0, 1])).all()
 
 
-def test_a_unit_without_rows_serves_every_measure() -> None:
+def test_a_unit_without_rows_changes_no_statistic() -> None:
     compact = ROWS.in_units(np.array([0, 0, 1, 2]))
     builders: list[Callable[[Any], Statistic]] = [
         lambda rows: means_statistic(("a",), (WIDTH,), rows),
@@ -112,13 +112,13 @@ def test_a_unit_without_rows_serves_every_measure() -> None:
         )
 
 
-def test_sizes_fall_into_strata() -> None:
+def test_set_sizes_are_assigned_to_strata() -> None:
     assert size_borders(3, None).tolist() == [0, 1, 2, 3]
     assert size_borders(3, 2).tolist() == [0, 2]
     assert size_stratum(np.array([0.0, 1.0, 2.0, 3.0]), size_borders(3, 2)).tolist() == [0, 0, 1, 1]
 
 
-def test_rows_say_whether_they_have_ranks() -> None:
+def test_whole_is_false_for_fractional_weights() -> None:
     assert Rows(**weights_and_units(2)).whole
     assert Rows(**weights_and_units(2, [2.0, 0.0])).whole
     assert not Rows(**weights_and_units(2, [0.5, 1.0])).whole

@@ -1,4 +1,4 @@
-"""HSIC without the matrix: equal to the definition in every scale, with ties, infinite widths, weights, clusters."""
+"""HSIC without the matrix equals its definition, at every scale, with ties, infinite widths, weights and clusters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def _definition(width: Floats, covered: Floats, sizes: tuple[float, float]) -> float:
-    """``trace(HKHL)`` with the matrices, in extended precision where the platform has it."""
+    """``trace(HKHL)`` with the matrices, in extended precision if the platform supports it."""
     width, covered = width.astype(np.longdouble), covered.astype(np.longdouble)
     with np.errstate(invalid="ignore"):
         distance = np.where(width[:, None] == width, 0.0, np.abs(width[:, None] - width))
@@ -59,7 +59,7 @@ def _case(seed: int) -> tuple[Floats, NDArray[np.bool_], tuple[float, float], np
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_it_equals_the_definition(seed: int) -> None:
+def test_hsic_equals_its_definition(seed: int) -> None:
     width, covered, sizes, _ = _case(seed)
     trace = _definition(width, covered.astype(float), sizes)
     measure = _measure(width, covered, sizes)
@@ -90,7 +90,7 @@ def test_cluster_weights_are_repetitions(seed: int, dense: bool, monkeypatch: py
         assert value == pytest.approx(math.sqrt(max(trace, 0.0)) / (times.sum() - 1), abs=1e-9)
 
 
-def test_chunks_of_the_grid_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_does_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
     width, covered, sizes, _ = _case(5)
     whole = _measure(width, covered, sizes).point
     for rows in (1, 2, 7):
@@ -99,22 +99,22 @@ def test_chunks_of_the_grid_fit_together(monkeypatch: pytest.MonkeyPatch) -> Non
         assert pieces == pytest.approx(whole, rel=1e-13)
 
 
-def test_the_stated_bound_is_kept() -> None:
+def test_the_grid_satisfies_the_documented_error_bound() -> None:
     step, reach = 0.2, 3.9
     assert 4 * math.sqrt(math.erfc(math.pi / (2 * step))) + math.sqrt(math.erfc(2 * (reach - step))) < 4e-13
     for size in (1e-6, 0.3, 1.0, 1.7, 1e5):
         grid = _gauss.Grid.over(np.array([0.0, math.sqrt(size)]), size)
         assert grid.step <= step * math.sqrt(size)
         assert (grid.reach + 0.5) * grid.step >= reach * math.sqrt(size)
-        node, worth = np.zeros(grid.nodes), np.zeros(grid.nodes)
+        node, other = np.zeros(grid.nodes), np.zeros(grid.nodes)
         (_, value), *_ = grid.chunks()
-        place = grid.nodes_of(slice(None))
-        node[place[0]], worth[place[1]] = grid.height * value
+        index = grid.nodes_of(slice(None))
+        node[index[0]], other[index[1]] = grid.height * value
         assert node @ node == pytest.approx(1.0, abs=1e-14)
-        assert node @ worth == pytest.approx(math.exp(-1.0), abs=1e-14)
+        assert node @ other == pytest.approx(math.exp(-1.0), abs=1e-14)
 
 
-def test_widths_beyond_counting_are_told_apart() -> None:
+def test_extremely_large_widths_are_distinguished() -> None:
     width = np.array([1e308, 1e308, 1.7e308, 3.0, 3.0, np.inf])
     covered = np.array([True, False, True, True, False, True])
     c = covered - covered.mean()

@@ -1,4 +1,4 @@
-"""Instruments: totals, bounds under abstention, tiers, and the rows that they become."""
+"""Instruments: totals, bounds with declined items, tiers, and total items."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PAIR = Instrument("pair", ("a", "b"), (0, 3), (("low", 0), ("high", 3)))
 
 
 def answers(*people: tuple[float | None, float | None]) -> Items:
-    """Two items a person with truths 1 and 2."""
-    said = [value for person in people for value in person]
+    """Two items per person with labels 1 and 2."""
+    predictions = [value for person in people for value in person]
     return Items.from_arrays(
         [1, 2] * len(people),
-        said,
+        predictions,
         cluster=np.repeat(np.arange(len(people)), 2),
         item=["a", "b"] * len(people),
         null_prediction="abstained",
@@ -49,18 +49,18 @@ def test_phq8_tiers() -> None:
 
 
 def test_totals_and_their_bounds() -> None:
-    found = totals(answers((3, 1), (2, None), (None, None)), PAIR)
-    assert found.truth.tolist() == [3, 3, 3]
-    assert found.low.tolist() == [4, 2, 0]
-    assert found.high.tolist() == [4, 5, 6]
-    assert found.answered.tolist() == [2, 1, 0]
-    assert found.complete.tolist() == [True, False, False]
-    assert found.decided.tolist() == [True, False, False]
-    assert found.tiers() == ["high"] * 3
-    assert found.tiers("low") == ["high", "low", "low"]
+    actual = totals(answers((3, 1), (2, None), (None, None)), PAIR)
+    assert actual.truth.tolist() == [3, 3, 3]
+    assert actual.low.tolist() == [4, 2, 0]
+    assert actual.high.tolist() == [4, 5, 6]
+    assert actual.answered.tolist() == [2, 1, 0]
+    assert actual.complete.tolist() == [True, False, False]
+    assert actual.decided.tolist() == [True, False, False]
+    assert actual.tiers() == ["high"] * 3
+    assert actual.tiers("low") == ["high", "low", "low"]
 
 
-def test_a_tier_may_be_decided_before_the_total_is() -> None:
+def test_a_tier_may_be_known_although_the_total_is_not() -> None:
     items = answers((3, None))
     assert totals(items, PAIR).decided.tolist() == [True]
     assert total_items(items, PAIR).counts.abstained == 1
@@ -69,23 +69,23 @@ def test_a_tier_may_be_decided_before_the_total_is() -> None:
     assert decided.scale == (0.0, 6.0)
 
 
-def test_totals_of_a_run_count_every_participant() -> None:
+def test_totals_of_a_run_include_every_participant() -> None:
     items = abstain.read(EXAMPLE, mode="few_shot")
     rows = total_items(items)
     assert len(rows) == len(items.cluster_ids)
     assert rows.counts.failed == 3
     assert rows.cluster_noun == "participant"
-    found = totals(items)
-    for place, cluster in enumerate(found.cluster):
+    actual = totals(items)
+    for index, cluster in enumerate(actual.cluster):
         own = items.cluster == cluster
-        if not np.isnan(found.low[place]):
-            assert found.truth[place] == items.truth[own].sum()
+        if not np.isnan(actual.low[index]):
+            assert actual.truth[index] == items.truth[own].sum()
             known = np.where(items.answered[own], items.prediction[own], 0.0)
-            assert found.low[place] == known.sum()
-            assert found.high[place] == known.sum() + 3 * items.abstained[own].sum()
+            assert actual.low[index] == known.sum()
+            assert actual.high[index] == known.sum() + 3 * items.abstained[own].sum()
 
 
-def test_metadata_of_a_participant_stay_with_the_total() -> None:
+def test_constant_metadata_of_a_participant_are_kept() -> None:
     items = replace(
         answers((3, 1), (2, 2)),
         metadata={"sex": np.array(["F", "F", "M", "M"]), "row": np.arange(4)},
@@ -97,13 +97,13 @@ def test_metadata_of_a_participant_stay_with_the_total() -> None:
 
 def test_severity_tier_accuracy_by_hand() -> None:
     # Tiers: none/none, mild/mild, moderate/mild, declined.
-    found = severity_tier_accuracy([0, 9, 10, 24], [4, 5, 9, None], abstained=[False] * 3 + [True])
-    assert found == pytest.approx(2 / 3)
+    actual = severity_tier_accuracy([0, 9, 10, 24], [4, 5, 9, None], abstained=[False] * 3 + [True])
+    assert actual == pytest.approx(2 / 3)
     assert severity_tier_accuracy([2, 3], [2, 4], instrument=PAIR) == 1.0
     assert math.isnan(severity_tier_accuracy([2], [None], abstained=[True]))
 
 
-def test_tier_accuracy_says_so_when_rows_are_items_and_not_totals() -> None:
+def test_tier_accuracy_is_undefined_for_items_that_are_not_totals() -> None:
     items = abstain.read(EXAMPLE, mode="few_shot")
     metric = METRICS["severity_tier_accuracy"]
     on_items = metric.problem(columns(items))
@@ -117,8 +117,13 @@ def test_tier_accuracy_says_so_when_rows_are_items_and_not_totals() -> None:
 def columns(items: Items) -> Columns:
     """The items of N."""
     evaluated = items.take(np.flatnonzero(items.answered | items.abstained))
-    given = {"answered": evaluated.answered, "truth": evaluated.truth, "prediction": evaluated.prediction}
-    return Columns.of(len(evaluated), **given, scale=evaluated.scale)
+    return Columns.of(
+        len(evaluated),
+        answered=evaluated.answered,
+        truth=evaluated.truth,
+        prediction=evaluated.prediction,
+        scale=evaluated.scale,
+    )
 
 
 class TestBadInput:
@@ -137,7 +142,7 @@ class TestBadInput:
             find_instrument("PHQ8")
 
     def test_a_total_outside_its_scale(self) -> None:
-        with pytest.raises(DataError, match="y_true is 30 at row 0; a total of PHQ-8 is 0 to 24"):
+        with pytest.raises(DataError, match="y_true is 30 at row 0; a total of PHQ-8 is from 0 to 24"):
             severity_tier_accuracy([30], [3])
 
     @pytest.mark.parametrize("tiers", [(), (("high", 3), ("low", 0)), (("low", 1),)])
@@ -145,10 +150,10 @@ class TestBadInput:
         with pytest.raises(ArgumentError, match="tiers must ascend from the lowest total, 0"):
             Instrument("pair", ("a", "b"), (0, 3), tiers)
 
-    def test_items_must_be_named_once(self) -> None:
-        with pytest.raises(ArgumentError, match="items must be named, each once"):
+    def test_item_names_must_be_unique(self) -> None:
+        with pytest.raises(ArgumentError, match="item names are required and must be unique"):
             Instrument("pair", ("a", "a"), (0, 3), (("low", 0),))
 
-    def test_a_declaration_that_lacks_a_key(self) -> None:
+    def test_a_declaration_with_a_missing_key(self) -> None:
         with pytest.raises(DataError, match="an instrument needs name, items, item_scale"):
             Instrument.from_mapping({"name": "x"})

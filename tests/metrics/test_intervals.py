@@ -1,4 +1,4 @@
-"""Interval metrics: worked values, infinite bounds, invariants, and what is refused."""
+"""Interval metrics: values computed by hand, infinite bounds, invariants, and invalid input."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def test_weighted_interval_score_by_hand() -> None:
     )
 
 
-def test_strata_hold_every_row_and_the_first_take_the_rest() -> None:
+def test_strata_contain_every_row_and_the_first_ones_are_larger() -> None:
     bounds = np.column_stack([np.zeros(7), [3, 1, 2, 7, 6, 5, 4]])
-    truth = np.array([9.0, 0, 0, 0, 9, 0, 0])  # widths 3 and 6 miss
+    truth = np.array([9.0, 0, 0, 0, 9, 0, 0])  # the intervals of widths 3 and 6 do not cover
     strata = intervals.interval_size_stratified_coverage(truth, bounds)
     assert strata.counts.tolist() == [3, 2, 2]
     assert strata.coverage.tolist() == pytest.approx([2 / 3, 1.0, 0.5])
@@ -100,14 +100,14 @@ def test_strata_hold_every_row_and_the_first_take_the_rest() -> None:
     assert strata.bins[2] == intervals.CoverageBin(low=6.0, high=7.0, count=2, coverage=0.5)
 
 
-def test_strata_spread_ties_over_the_border() -> None:
+def test_ties_between_two_strata_are_divided() -> None:
     one_tie = intervals.interval_size_stratified_coverage(
         [0, 9, 0, 0], [[0, 1], [0, 2], [0, 2], [0, 3]], bins=2
     )
     assert one_tie.coverage.tolist() == [0.75, 0.75]
 
 
-def test_more_strata_than_rows_leave_empty_ones_out_of_the_score() -> None:
+def test_empty_strata_do_not_count_in_the_score() -> None:
     strata = intervals.interval_size_stratified_coverage([0, 0], [[0, 1], [0, 2]], bins=4)
     assert strata.counts.tolist() == [1, 1, 0, 0]
     assert np.isnan(strata.coverage[2:]).all()
@@ -133,7 +133,7 @@ def test_several_levels_give_one_value_each() -> None:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_row_order_plays_no_part(name: str) -> None:
+def test_row_order_does_not_matter(name: str) -> None:
     truth, bounds = _random(1)
     order = np.random.default_rng(2).permutation(len(truth))
     assert SCORES[name](truth[order], bounds[order]) == pytest.approx(SCORES[name](truth, bounds), abs=1e-13)
@@ -148,7 +148,7 @@ def test_a_weight_is_a_repetition(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(SCORES) - {"hsic", "hsic_raw"}))
-def test_fractional_weights_count_by_their_share(name: str) -> None:
+def test_equal_fractional_weights_do_not_change_a_metric(name: str) -> None:
     truth, bounds = _random(5, rows=12)
     score = SCORES[name]
     tenth = score(truth, bounds, sample_weight=np.full(12, 0.1))
@@ -156,7 +156,7 @@ def test_fractional_weights_count_by_their_share(name: str) -> None:
     assert tenth == pytest.approx(half, rel=1e-12)
 
 
-def test_infinite_bounds_cover_and_say_so() -> None:
+def test_infinite_bounds_cover_and_have_infinite_widths() -> None:
     truth = [1.0, 2.0, 3.0, 4.0]
     bounds = [[-INF, INF], [-INF, 1.0], [3.0, INF], [3.0, 5.0]]
     assert intervals.interval_coverage(truth, bounds) == 0.75
@@ -172,17 +172,17 @@ def test_infinite_bounds_cover_and_say_so() -> None:
         INF,
         INF,
     ]
-    # A row that does not count leaves no trace.
+    # A row of weight 0 has no effect.
     assert intervals.interval_mean_width(bounds, sample_weight=[0, 0, 0, 2]) == 2.0
 
 
 def test_width_quantiles_are_those_of_numpy() -> None:
     widths = np.random.default_rng(6).exponential(size=31)
     probabilities = [0.0, 0.013, 0.25, 0.5, 0.77, 1.0]
-    found = intervals.interval_width_quantiles(
+    actual = intervals.interval_width_quantiles(
         np.column_stack([-widths, np.zeros(31)]), probabilities=probabilities
     )
-    assert found == pytest.approx(np.quantile(widths, probabilities))
+    assert actual == pytest.approx(np.quantile(widths, probabilities))
 
 
 def test_groups_and_features() -> None:
@@ -218,14 +218,14 @@ def test_the_worst_slab_is_found_exactly() -> None:
         position = rng.integers(0, 12, rows).astype(float)
         covered = rng.random(rows) < 0.7
         proportion = float(rng.uniform(0.05, 0.9))
-        found, low, high = _worst_range(position, covered, np.ones(rows), proportion)
+        actual, low, high = _worst_range(position, covered, np.ones(rows), proportion)
         inside = (position >= low) & (position <= high)
-        assert found == pytest.approx(_brute_force_slab(position, covered, proportion))
-        assert covered[inside].mean() == pytest.approx(found)
+        assert actual == pytest.approx(_brute_force_slab(position, covered, proportion))
+        assert covered[inside].mean() == pytest.approx(actual)
         assert inside.mean() >= proportion - 1e-12
 
 
-def test_the_worst_slab_is_judged_on_rows_held_out() -> None:
+def test_the_worst_slab_is_evaluated_on_held_out_rows() -> None:
     rng = np.random.default_rng(8)
     features = rng.normal(size=(600, 2))
     noise = rng.random(600) < 0.9
@@ -233,7 +233,7 @@ def test_the_worst_slab_is_judged_on_rows_held_out() -> None:
     truth = np.where(noise, 0.5, 2.0)
     fair = intervals.interval_worst_slab_coverage(truth, bounds, features, proportion=0.2, directions=50)
     assert isinstance(fair, intervals.WorstSlab)
-    assert fair.searched_coverage < 0.8 < fair.coverage  # the search exaggerates, the held-out rows do not
+    assert fair.searched_coverage < 0.8 < fair.coverage  # only the searched coverage is biased
     truth = np.where(features[:, 0] > 1.0, 2.0, 0.5)
     bad = intervals.interval_worst_slab_coverage(truth, bounds, features, proportion=0.1, directions=200)
     assert isinstance(bad, intervals.WorstSlab)
@@ -244,7 +244,7 @@ def test_the_worst_slab_is_judged_on_rows_held_out() -> None:
     assert again.coverage == bad.coverage
 
 
-def test_the_worst_slab_splits_no_cluster_and_says_when_it_is_empty() -> None:
+def test_the_worst_slab_splits_no_cluster_and_has_a_reason_if_it_is_empty() -> None:
     cluster = np.repeat(np.arange(10), 5)
     held_out = _split(cluster, np.ones(50), 0.5, np.random.default_rng(0))
     assert {int(part.sum()) for part in held_out.reshape(10, 5)} == {0, 5}
@@ -254,10 +254,10 @@ def test_the_worst_slab_splits_no_cluster_and_says_when_it_is_empty() -> None:
     assert isinstance(slab, intervals.WorstSlab)
     assert math.isnan(slab.coverage)
     assert slab.reason == "no held-out row falls into the slab"
-    alone = intervals.interval_worst_slab_coverage([0], [[0, 1]], [1])
-    assert isinstance(alone, intervals.WorstSlab)
-    assert math.isnan(alone.coverage)
-    assert alone.reason == "no held-out row falls into the slab"
+    single = intervals.interval_worst_slab_coverage([0], [[0, 1]], [1])
+    assert isinstance(single, intervals.WorstSlab)
+    assert math.isnan(single.coverage)
+    assert single.reason == "no held-out row falls into the slab"
 
 
 def test_intervals_of_one_width_have_no_hsic_and_one_stratum() -> None:
@@ -291,12 +291,12 @@ def test_coverage_that_does_not_depend_on_two_widths_has_an_hsic_of_zero() -> No
         ([[0, 1], [3, 2], [5, 4]], r"crossed at row 1: low 3 > high 2 \(2 such rows\)"),
         ([[0, 1], [0, 1], [math.nan, 2]], "the low bound is nan at row 2"),
         ([[0, 1], [0, None], [0, 2]], "the high bound is nan at row 1"),
-        ([[0, 1], [0, 1], [INF, INF]], "row 2 has both bounds at the same infinity"),
-        ([[0, 1], [-INF, -INF], [0, 1]], "row 1 has both bounds at the same infinity"),
+        ([[0, 1], [0, 1], [INF, INF]], "both bounds of row 2 are the same infinity"),
+        ([[0, 1], [-INF, -INF], [0, 1]], "both bounds of row 1 are the same infinity"),
         ([0, 1, 2], r"shape \(rows, 2\) or \(rows, 2, levels\), got \(3,\)"),
         ([[0, 1, 2]] * 3, r"got \(3, 3\)"),
         ([[0, 1], [0, 1]], "y_true has 3 rows where 2 were expected"),
-        ([["a", "b"]] * 3, "intervals must hold numbers"),
+        ([["a", "b"]] * 3, "intervals must be numbers"),
         ([[0, 1], [0, 1], [0]], "differ in length"),
         (np.empty((0, 2)), "intervals is empty"),
         (np.empty((3, 2, 0)), "intervals has no level"),
@@ -325,7 +325,7 @@ def test_wrong_intervals_are_refused(bounds: Any, message: str) -> None:
         ),
         (lambda: intervals.winkler_score([1], [[0, 1]], level=95), ArgumentError, "did you mean 0.95"),
         (lambda: intervals.winkler_score([1], [[0, 1]], level=1), ArgumentError, "0 < level < 1, got 1"),
-        (lambda: intervals.winkler_score([1], [[0, 1]], level=[0.5, 0.9]), ArgumentError, "names 2 levels"),
+        (lambda: intervals.winkler_score([1], [[0, 1]], level=[0.5, 0.9]), ArgumentError, "has 2 values"),
         (
             lambda: intervals.interval_coverage_gap([1], [[0, 1]], level=95),
             ArgumentError,
@@ -334,7 +334,7 @@ def test_wrong_intervals_are_refused(bounds: Any, message: str) -> None:
         (
             lambda: intervals.interval_coverage_width_criterion([2, 2], [[0, 1]] * 2, eta=1, level=0.9),
             DataError,
-            r"y_true is constant \(2 from row 0 on\)",
+            r"y_true is constant \(2 in every row\)",
         ),
         (
             lambda: intervals.interval_coverage_width_criterion([2, 3], [[0, 1]] * 2, eta=-1, level=0.9),
@@ -367,7 +367,7 @@ def test_wrong_intervals_are_refused(bounds: Any, message: str) -> None:
         (
             lambda: intervals.interval_coverage_by_group([1, 2], [[0, 1]] * 2, np.array([1, "a"], object)),
             DataError,
-            "groups must hold text or numbers, not a mixture",
+            "groups must be all text or all numbers",
         ),
         (
             lambda: intervals.interval_coverage_by_group([1, 2], [[0, 1]] * 2, [1]),
@@ -391,7 +391,7 @@ def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Excepti
         call()
 
 
-def test_nothing_is_written_into_the_callers_arrays() -> None:
+def test_the_arguments_are_not_changed() -> None:
     truth, bounds = _random(9)
     kept = truth.copy(), bounds.copy()
     for array in (truth, bounds):
@@ -402,29 +402,31 @@ def test_nothing_is_written_into_the_callers_arrays() -> None:
     assert np.array_equal(bounds, kept[1])
 
 
-class TestWidthsThatRoundingMakesDifferent:
+class TestWidthsThatDifferByRounding:
     def test_a_constant_width_is_one_stratum(self) -> None:
         rng = np.random.default_rng(2)
         for size in (1e-3, 1.0, 1e6):
             y = size * rng.normal(size=300)
             bounds = np.stack([y - 0.1 * size, y + 0.1 * size], axis=1)
             assert len(np.unique(bounds[:, 1] - bounds[:, 0])) > 1
-            # Whether a row is covered goes by the very noise that once told the strata apart.
+            # Coverage depends on the rounding error of the width, which must not define the strata.
             noise = (bounds[:, 1] - bounds[:, 0]) > 0.2 * size
             truth = np.where(noise, y, y + size)
             strata = intervals.interval_size_stratified_coverage(truth, bounds)
             assert strata.counts.tolist() == [300, 0, 0]
             assert strata.coverage[0] == pytest.approx(noise.mean())
             columns = Columns.of(300, truth=truth, intervals=bounds)
-            found = find_metric("interval_size_stratified_coverage").point(columns)
-            assert found == pytest.approx(noise.mean())
+            actual = find_metric("interval_size_stratified_coverage").point(columns)
+            assert actual == pytest.approx(noise.mean())
             problem = find_metric("interval_hsic").problem(columns)
             assert problem is not None
-            assert problem.sentence == "one width: no information about conditional coverage"
+            assert problem.sentence == (
+                "all intervals have the same width: no information about conditional coverage"
+            )
             evaluated = evaluate_intervals(truth, bounds, nominal=0.9).by_nominal[0]
             assert evaluated["size_stratified_coverage"].value == pytest.approx(noise.mean())
 
-    def test_widths_that_differ_stay_apart(self) -> None:
+    def test_different_widths_stay_different(self) -> None:
         bounds = [[0.0, 1.0], [0.0, 1.0 + 1e-12], [0.0, 1e9], [0.0, INF], [-INF, INF]]
         strata = intervals.interval_size_stratified_coverage([0, 9, 0, 0, 0], bounds, bins=5)
         assert strata.low.tolist() == [1.0, 1.0 + 1e-12, 1e9, INF, INF]

@@ -1,4 +1,4 @@
-"""MAPIE gives the same numbers wherever its definitions agree; where they do not, the difference is shown here."""
+"""MAPIE gives the same numbers if its definitions agree; otherwise a test here shows the difference."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def test_size_stratified_intervals(seed: int, bins: int) -> None:
     )
 
 
-def test_ties_within_a_stratum_agree_and_ties_across_a_border_are_spread() -> None:
+def test_ties_within_a_stratum_agree_and_ties_between_strata_are_divided() -> None:
     truth = np.array([0.0, 9, 0, 0, 9, 0])
     within = np.column_stack([np.zeros(6), [1.0, 1, 2, 2, 3, 4]])[:, :, None]
     peer = mapie_intervals.regression_ssc(truth, within, num_bins=3)
     assert intervals.interval_size_stratified_coverage(truth, within, bins=3).coverage == pytest.approx(peer)
-    # Across a border MAPIE follows the order of the rows; the mean over all orders is what we return.
+    # Between strata MAPIE depends on the order of the rows; abstain returns the mean over all orders.
     across = np.column_stack([np.zeros(4), [1.0, 2, 2, 3]])[:, :, None]
     one = mapie_intervals.regression_ssc(np.array([0.0, 9, 0, 0]), across, num_bins=2)
     other = mapie_intervals.regression_ssc(np.array([0.0, 0, 9, 0]), across, num_bins=2)
@@ -110,7 +110,7 @@ def test_sets(seed: int) -> None:
         )
 
 
-def test_crossed_and_infinite_bounds_differ_on_purpose() -> None:
+def test_crossed_and_infinite_bounds_differ_intentionally() -> None:
     crossed = np.array([[[2.0], [0.0]], [[0.0], [1.0]]])
     assert mapie_intervals.regression_mean_width_score(crossed).tolist() == [1.5]  # it takes |high - low|
     with pytest.raises(ValueError, match="crossed at row 0"):

@@ -1,4 +1,4 @@
-"""Metrics at matched coverage by hand: both systems limited to the same coverage, with every weight vector."""
+"""Metrics at matched coverage by hand: both systems are limited to the same coverage for every weight vector."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ NAMES = ["risk", *(metric.key for metric in FORMS)]
         ("aurc", 1 / 16, 1 / 4 * 1 / 12),
         ("augrc", 1 / 4 * 1 / 8, 1 / 4 * 1 / 16),
         ("auarc", 1 / 2 - 1 / 16, 1 / 2 - 1 / 48),
-        # Of the block of two only one fits: in expectation it brings a loss of 1/2, over two items.
+        # One item of the tied block of two counts: its expected loss is 1/2, over two items.
         ("risk", 1 / 2, 1 / 4),
         ("selective_accuracy", 1 / 2, 3 / 4),
         ("wrong_rate", 1 / 4, 1 / 8),
         # Wrong over wrong and declined: 1 of 3 on the left; on the right 1/2 of 2 + 1/2.
         ("hallucination_rate", 1 / 3, 1 / 5),
-        # Left: its own two losses, best first, are in the best order already.
+        # Left: the two losses are already in the best order.
         ("eaurc", 0.0, None),
         ("eaugrc", 0.0, None),
         # Truncated at a coverage that both reach, the areas end there.
@@ -79,7 +79,7 @@ def test_by_hand(name: str, left: float, right: float | None) -> None:
         assert values[1] == pytest.approx(right)
 
 
-def test_the_best_order_is_that_of_the_items_that_are_left() -> None:
+def test_the_best_order_is_that_of_the_remaining_items() -> None:
     """Right answers four items, two of them wrong; limited to two items, one of those is wrong and ranked first."""
     left = ranking([0, 0, 9, 9], [2, 1, 0, 0], [1, 1, 0, 0])
     right = ranking([1, 0, 1, 0], [4, 3, 2, 1], [1, 1, 1, 1])
@@ -89,8 +89,8 @@ def test_the_best_order_is_that_of_the_items_that_are_left() -> None:
     assert matched("eaugrc", left, right).points[2] == pytest.approx(1 / 16)
 
 
-def test_the_excess_is_over_the_best_order_whatever_the_losses() -> None:
-    """Losses of 0 to 3: the excess of the most confident items by themselves, the others declined."""
+def test_the_excess_is_over_the_best_order_for_any_losses() -> None:
+    """Losses of 0 to 3: the excess is that of the most confident items with the others declined."""
     rng = np.random.default_rng(8)
     loss = rng.integers(0, 4, 30).astype(float)
     confidence, answered = np.argsort(rng.random(30)), rng.random(30) < 0.5
@@ -125,8 +125,8 @@ def test_with_every_weight_vector_both_sides_end_at_the_smaller_coverage(name: s
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_weights_that_leave_no_answer_or_no_row_at_all_are_undefined_or_zero(convention: str) -> None:
-    """A group may be absent from a resample: then everything is undefined, and nothing is raised."""
+def test_metrics_without_weight_are_undefined_and_raise_no_error(convention: str) -> None:
+    """A resample may contain no row of a group."""
     metrics = [metric.in_convention(convention) for metric in FORMS]
     values = matched_statistic(LEFT, RIGHT, metrics)(np.array([[0.0, 0, 0, 0], [0, 0, 2, 2], [1, 1, 1, 1]]))
     assert np.isnan(values[0]).all()
@@ -149,19 +149,19 @@ def test_at_equal_coverage_a_metric_is_that_of_the_whole_curve(
         )
     metric = metric.in_convention(convention)
     weights = rng.multinomial(40, [1 / 40] * 40, 5).astype(float)
-    # One block of rows counts alike on both sides, so that the coverages are equal with all weights.
+    # The same rows are answered on both sides, so the coverages are equal for all weights.
     measure, whole = (
         matched_statistic(sides[0], sides[1], [metric]),
         [metric.family.build(side, [metric]) for side in sides],
     )
     values = measure(weights)
-    for place, side in enumerate(whole, start=1):
-        assert values[:, place] == pytest.approx(side(weights)[:, 0])
+    for index, side in enumerate(whole, start=1):
+        assert values[:, index] == pytest.approx(side(weights)[:, 0])
     assert measure.points[0] == pytest.approx(end_coverage(metric, sides[0]))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_ranking_equals_itself(name: str) -> None:
+def test_a_ranking_compared_with_itself_gives_equal_values(name: str) -> None:
     weights = np.random.default_rng(0).multinomial(4, [0.25] * 4, 50).astype(float)
     values = matched(name, RIGHT, RIGHT)(weights)
     np.testing.assert_array_equal(values[:, 1], values[:, 2])
@@ -169,7 +169,7 @@ def test_a_ranking_equals_itself(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_thinning_a_large_ranking_at_random_gains_nothing(name: str) -> None:
+def test_declining_at_random_brings_no_advantage(name: str) -> None:
     """A system that declines 86% of 20,000 items at random is not better at matched coverage by any metric."""
     rng = np.random.default_rng(11)
     n = 20_000
@@ -182,7 +182,7 @@ def test_thinning_a_large_ranking_at_random_gains_nothing(name: str) -> None:
     assert behind > 0.0 or end_coverage(metric_of(name), everything) == end_coverage(metric_of(name), thinned)
 
 
-def test_several_pairs_and_metrics_are_what_each_is_alone() -> None:
+def test_several_pairs_and_metrics_give_the_same_values_as_each_separately() -> None:
     third = ranking([1, 0, 1, 0], [1, 2, 3, 4], [1, 0, 1, 1])
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 1, 0]])
     pairs = ((LEFT, RIGHT), (third, RIGHT))
@@ -191,14 +191,14 @@ def test_several_pairs_and_metrics_are_what_each_is_alone() -> None:
     values = together(WeightBatch(weights))
     assert together.names[:4] == ("risk coverage", "risk left", "risk right", "augrc coverage")
     assert len(together.names) == values.shape[1] == 2 * 6
-    for place, (left, right) in enumerate(pairs):
+    for index, (left, right) in enumerate(pairs):
         for number, metric in enumerate(("risk", "augrc")):
-            start = 6 * place + 3 * number
+            start = 6 * index + 3 * number
             assert (values[:, start : start + 3] == matched(metric, left, right)(weights)).all()
 
 
 def test_every_metric_that_declining_improves_is_matched() -> None:
-    """Areas and error rates, which declining alone improves, have a form at matched coverage."""
+    """Areas and error rates, which declining improves, have a form at matched coverage."""
     shrinking = {metric.name for metric in METRICS.values() if metric.shrinks_by_declining}
     assert shrinking == {
         "aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable", "aurc_at_coverage", "augrc_at_coverage",
@@ -208,7 +208,7 @@ def test_every_metric_that_declining_improves_is_matched() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_group_and_all_other_rows_are_those_of_two_rankings(name: str) -> None:
+def test_values_of_groups_are_those_of_two_separate_rankings(name: str) -> None:
     rng = np.random.default_rng(7)
     rows, groups = 90, 6
     group = rng.integers(0, groups, rows)

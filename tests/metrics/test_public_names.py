@@ -1,4 +1,4 @@
-"""The front door of metrics: which names it serves, and that they are called alike."""
+"""The public names of `abstain.metrics`, and the consistency of their arguments."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ NAMES = [
     "winkler_score",
     "wrong_rate",
 ]
-# What each other system's interface asks for; its authority are the documents that define it.
+# The names that the interface of each other system requires, according to its documentation.
 SEEDS = {
     "selective metrics of rows": [
         "ItemPrediction",
@@ -192,19 +192,19 @@ SEEDS = {
 }
 
 
-def test_the_names_are_these_and_no_others() -> None:
+def test_the_public_names_are_exactly_these() -> None:
     assert metrics.__all__ == NAMES
     for name in NAMES:
         assert getattr(metrics, name) is not None
 
 
 @pytest.mark.parametrize("interface", SEEDS)
-def test_the_interfaces_of_other_systems_are_served(interface: str) -> None:
+def test_the_interfaces_of_other_systems_are_complete(interface: str) -> None:
     assert set(SEEDS[interface]) <= set(NAMES)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
-def test_every_metric_of_the_registry_is_a_plain_function_of_its_name(
+def test_every_metric_of_the_registry_is_a_function_with_its_name(
     metric: metrics.MetricSpecification,
 ) -> None:
     function = getattr(metrics, metric.name)
@@ -228,7 +228,7 @@ POSITIONAL = {
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
-def test_arguments_are_called_and_ordered_alike(metric: metrics.MetricSpecification) -> None:
+def test_arguments_have_consistent_names_and_order(metric: metrics.MetricSpecification) -> None:
     parameters = inspect.signature(metric.function).parameters
     ordered = [
         name for name, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_OR_KEYWORD

@@ -26,7 +26,7 @@ def test_pinball_loss_agrees_with_scikit_learn() -> None:
 
 
 def test_pit_by_hand() -> None:
-    # Below the first quantile, on it, between, above the last; then a truth that equals all three.
+    # Below the first quantile, equal to it, between two, above the last; then a truth that equals all three.
     histogram = pit_histogram([0, 1, 1.5, 9], [[1, 2, 3]] * 4, probabilities=[0.1, 0.5, 0.9])
     assert histogram.counts.tolist() == [2, 1, 0, 1]
     assert histogram.proportion.tolist() == [0.5, 0.25, 0.0, 0.25]
@@ -36,13 +36,13 @@ def test_pit_by_hand() -> None:
     assert tied.proportion.tolist() == pytest.approx([0.0, 0.25, 0.75, 0.0])
 
 
-def test_a_calibrated_forecast_is_flat() -> None:
+def test_a_calibrated_forecast_has_density_one() -> None:
     truth = (np.arange(1000) + 0.5) / 1000
     histogram = pit_histogram(truth, np.tile([0.2, 0.5, 0.7], (1000, 1)), probabilities=[0.2, 0.5, 0.7])
     assert histogram.density.tolist() == pytest.approx([1.0] * 4)
 
 
-def test_infinite_quantiles_are_legal() -> None:
+def test_infinite_quantiles_are_allowed() -> None:
     losses = np.asarray(pinball_loss([0], [[-np.inf, 1.0]], probabilities=[0.1, 0.9]))
     assert losses.tolist() == [np.inf, pytest.approx(0.1)]
     assert pit_histogram([0], [[-np.inf, np.inf]], probabilities=[0.1, 0.9]).counts.tolist() == [0, 1, 0]

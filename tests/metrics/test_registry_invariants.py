@@ -1,6 +1,6 @@
-"""What must hold for every metric of the registry, whatever it is: no metric is named here.
+"""Invariants of every metric in the registry; no metric is named here.
 
-Rows are drawn with ties, abstentions, missing confidences and missing guidance; some sets are degenerate.
+Random rows have ties, abstentions, missing confidences and missing guidance. Some are degenerate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def drawn(
     states: float = 1.0,
     guides: float = 0.8,
 ) -> Columns:
-    """Random rows, each a unit of its own."""
+    """Return random rows, each a separate unit."""
     codes = {"binary": 2, "numbers": 5, "words": 3}[labels]
     truth, prediction = rng.integers(0, codes, size), rng.integers(0, codes, size)
     sides: list[Any] = [truth.astype(float), prediction.astype(float)]
@@ -66,7 +66,7 @@ def drawn(
 
 
 def many(seed: int, sets: int = 25) -> list[Columns]:
-    """Sets of every kind and size, from one row up."""
+    """Return data of every kind and size, from one row upwards."""
     rng = np.random.default_rng(seed)
     return [
         drawn(
@@ -86,7 +86,7 @@ def value(metric: MetricSpecification, rows: Columns) -> float:
 
 
 def called(metric: MetricSpecification, columns: Columns) -> float:
-    """The value that the public function gives for these rows."""
+    """Return the value of the public function for these rows."""
     rows = columns if metric.rows == "all" else columns.take(getattr(columns, metric.rows))
     arguments = {argument: getattr(rows, column) for argument, column in metric.arguments.items()}
     result = metric.function(**arguments, **metric.settings, **metric.parameters, sample_weight=rows.weight)
@@ -94,7 +94,7 @@ def called(metric: MetricSpecification, columns: Columns) -> float:
 
 
 def sound(seed: int = 7, size: int = 60) -> Columns:
-    """Rows for which every metric is defined."""
+    """Return rows for which every metric is defined."""
     return drawn(np.random.default_rng(seed), size)
 
 
@@ -103,7 +103,7 @@ def same(left: float, right: float) -> bool:
 
 
 @EVERY
-def test_the_function_is_the_measure_at_weights_all_one(metric: MetricSpecification) -> None:
+def test_the_function_equals_the_statistic_with_all_weights_one(metric: MetricSpecification) -> None:
     compared = 0
     for rows in [sound(), *many(1)]:
         if metric.problem(rows) is None:
@@ -113,7 +113,7 @@ def test_the_function_is_the_measure_at_weights_all_one(metric: MetricSpecificat
 
 
 @EVERY
-def test_it_is_undefined_exactly_where_it_says_so(metric: MetricSpecification) -> None:
+def test_a_metric_is_undefined_exactly_if_one_of_its_conditions_holds(metric: MetricSpecification) -> None:
     for rows in many(2, sets=60):
         problem = metric.problem(rows)
         assert (problem is not None) == math.isnan(value(metric, rows))
@@ -146,7 +146,7 @@ def test_a_weight_is_a_repetition(metric: MetricSpecification) -> None:
 
 
 @EVERY
-def test_clusters_only_say_what_is_drawn_together(metric: MetricSpecification) -> None:
+def test_clusters_only_determine_which_rows_are_drawn_together(metric: MetricSpecification) -> None:
     rng = np.random.default_rng(5)
     for rows in [sound(), *many(5)]:
         # Some of the five units may have no row.
@@ -162,14 +162,14 @@ def test_clusters_only_say_what_is_drawn_together(metric: MetricSpecification) -
 
 
 @EVERY
-def test_one_cluster_serves(metric: MetricSpecification) -> None:
+def test_a_single_cluster_gives_a_value(metric: MetricSpecification) -> None:
     rows = replace(sound(), cluster=np.zeros(60, np.intp), units=1, shared={})
     twice = measure_metrics(rows, [metric])(np.array([[1.0], [2.0]]))
     assert np.isfinite(twice).all()
 
 
 @EVERY
-def test_a_batch_is_its_rows(metric: MetricSpecification) -> None:
+def test_a_batch_gives_the_same_values_as_single_weight_vectors(metric: MetricSpecification) -> None:
     rows = sound(size=25)
     weights = np.random.default_rng(6).multinomial(25, np.full(25, 0.04), size=8).astype(float)
     measure = measure_metrics(rows, [metric])
@@ -178,19 +178,19 @@ def test_a_batch_is_its_rows(metric: MetricSpecification) -> None:
 
 
 @EVERY
-def test_no_weight_at_all_is_undefined(metric: MetricSpecification) -> None:
-    """A unit that is left out may be the only one."""
+def test_a_metric_without_weight_is_undefined(metric: MetricSpecification) -> None:
+    """The jackknife may exclude the only unit."""
     for rows in [sound(), *many(13)]:
         assert np.isnan(measure_metrics(rows, [metric])(np.zeros((2, rows.units)))).all()
 
 
 @EVERY
-def test_no_row_at_all_is_undefined(metric: MetricSpecification) -> None:
-    """Whether a condition says so or not: the measure over no row is NaN, and does not raise."""
+def test_a_metric_without_rows_is_undefined(metric: MetricSpecification) -> None:
+    """The statistic of no rows is NaN and raises no error, even if no condition holds."""
     rows = sound().take(np.zeros(60, np.bool_))
     weights = np.ones((2, rows.units))
     assert np.isnan(measure_metrics(rows, [metric])(weights)).all()
-    # Intervals and sets are checked as arrays, which may not be empty: there the condition must speak first.
+    # Intervals and sets are checked as arrays, which must not be empty, so a condition must hold.
     if metric.rows in ("bounded", "gathered"):
         assert metric.problem(rows) is not None
     else:
@@ -199,7 +199,7 @@ def test_no_row_at_all_is_undefined(metric: MetricSpecification) -> None:
 
 @cache
 def all_at_once() -> list[tuple[Columns, Floats, dict[str, Floats]]]:
-    """Rows, weights, and the values of every metric, computed together."""
+    """Return rows, weights, and the values of all metrics computed together."""
     computed = []
     for rows in [sound(), *many(14, sets=6)]:
         weights = np.random.default_rng(14).integers(0, 3, (3, rows.units)).astype(float)
@@ -210,14 +210,14 @@ def all_at_once() -> list[tuple[Columns, Floats, dict[str, Floats]]]:
 
 
 @EVERY
-def test_each_metric_is_the_same_alone_and_among_all(metric: MetricSpecification) -> None:
+def test_each_metric_has_the_same_value_separately_and_with_all_others(metric: MetricSpecification) -> None:
     for rows, weights, together in all_at_once():
-        alone = measure_metrics(rows, [metric])(weights)[:, 0]
-        np.testing.assert_array_equal(together[metric.key], alone)
+        separate = measure_metrics(rows, [metric])(weights)[:, 0]
+        np.testing.assert_array_equal(together[metric.key], separate)
 
 
 @EVERY
-def test_what_an_abstained_row_would_have_said_does_not_matter(metric: MetricSpecification) -> None:
+def test_the_prediction_of_an_abstained_row_does_not_matter(metric: MetricSpecification) -> None:
     rng = np.random.default_rng(8)
     for rows in [sound(), *many(8)]:
         prediction = rows.prediction.copy()
@@ -231,21 +231,21 @@ def test_all_or_none_abstained_gives_a_number_or_a_reason(
     metric: MetricSpecification, abstains: float
 ) -> None:
     rows = drawn(np.random.default_rng(9), 20, abstains=abstains)
-    found = value(metric, rows)
-    assert math.isfinite(found) or metric.problem(rows) is not None
+    actual = value(metric, rows)
+    assert math.isfinite(actual) or metric.problem(rows) is not None
 
 
 @EVERY
-def test_shares_stay_within_their_bounds(metric: MetricSpecification) -> None:
+def test_proportions_stay_within_zero_and_one(metric: MetricSpecification) -> None:
     for rows in many(10):
-        found = value(metric, rows)
-        if metric.unit == "proportion" and not math.isnan(found):
-            assert -1e-12 <= found <= 1.0 + 1e-12
+        actual = value(metric, rows)
+        if metric.unit == "proportion" and not math.isnan(actual):
+            assert -1e-12 <= actual <= 1.0 + 1e-12
 
 
 @EVERY
 def test_the_better_of_two_runs_scores_better(metric: MetricSpecification) -> None:
-    """A run that errs rarely, knows it, and declines as it should, against one that does the opposite."""
+    """A run with few errors, good confidences and correct abstentions is compared with its opposite."""
     rng = np.random.default_rng(11)
     size = 200
     truth = rng.integers(0, 2, size).astype(float)
@@ -279,7 +279,7 @@ def test_the_better_of_two_runs_scores_better(metric: MetricSpecification) -> No
 
 
 @EVERY
-def test_the_entry_is_complete(metric: MetricSpecification) -> None:
+def test_the_specification_is_complete(metric: MetricSpecification) -> None:
     assert metric.summary
     assert metric.unit
     assert metric.needs

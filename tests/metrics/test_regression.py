@@ -1,4 +1,4 @@
-"""Regression with abstentions: by hand, and against scikit-learn and scipy on the answered rows."""
+"""Regression with abstentions: by hand, and compared with scikit-learn and scipy on the answered rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_regression_agrees_with_scikit_learn_and_scipy(seed: int) -> None:
     assert regression.pearson_r(truth, prediction, **rows) == pytest.approx(stats.pearsonr(*pair).statistic)
 
 
-def test_by_hand_and_beside_the_coverage() -> None:
+def test_scores_by_hand_include_the_coverage() -> None:
     near = regression.regression_scores([3, 0, 2, 1], [1, 0, 2, None], abstained=[0, 0, 0, 1])
     assert near.coverage == 0.75
     assert near.mean_absolute_error == pytest.approx(2 / 3)
@@ -46,13 +46,13 @@ def test_undefined_is_nan() -> None:
 
 
 class TestBadInput:
-    def test_text_has_no_distance(self) -> None:
-        with pytest.raises(DataError, match="y_pred must hold numbers, got text at row 1"):
+    def test_text_is_refused(self) -> None:
+        with pytest.raises(DataError, match="y_pred must be numbers, got text at row 1"):
             regression.mean_absolute_error([1, 2], [1, "two"])
 
-    def test_text_where_nothing_was_answered_does_not_matter(self) -> None:
+    def test_text_of_a_declined_row_does_not_matter(self) -> None:
         assert regression.mean_absolute_error([1, 2], [1, "no idea"], abstained=[False, True]) == 0.0
 
-    def test_an_answered_none_has_no_distance(self) -> None:
+    def test_the_answer_none_is_refused(self) -> None:
         with pytest.raises(DataError, match="y_pred is nan at row 1"):
             regression.mean_absolute_error([1, 2], [1, None])

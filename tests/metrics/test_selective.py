@@ -64,7 +64,7 @@ class TestWorkedByHand:
         assert selective.eaurc(LOSSES, LEVELS, abstained=5) == pytest.approx(17 / 48 - 1 / 24, abs=1e-15)
         assert selective.eaugrc(LOSSES, LEVELS, abstained=5) == pytest.approx(1 / 16 - 1 / 64, abs=1e-15)
 
-    def test_truncated_areas_land_between_working_points(self) -> None:
+    def test_truncated_areas_may_end_between_operating_points(self) -> None:
         # At 5/16, half way from (1/4, 1) to (3/8, 2/3), the risk is 5/6: 1/4 + 1/16 * 11/12.
         assert selective.aurc_at_coverage(LOSSES, LEVELS, 5 / 16, abstained=5) == pytest.approx(
             1 / 4 + 11 / 192
@@ -72,10 +72,10 @@ class TestWorkedByHand:
         assert selective.augrc_at_coverage(LOSSES, LEVELS, 5 / 16, abstained=5) == pytest.approx(
             1 / 32 + 1 / 64
         )
-        # Inside the first plateau the risk is flat, and the generalized risk a line from 0.
+        # Inside the first tied block the risk is constant, and the generalized risk is a line from 0.
         assert selective.aurc_at_coverage(LOSSES, LEVELS, 1 / 8, abstained=5) == pytest.approx(1 / 8)
         assert selective.augrc_at_coverage(LOSSES, LEVELS, 1 / 8, abstained=5) == pytest.approx(1 / 128)
-        # Beyond Cmax there is no more to integrate.
+        # The area ends at Cmax.
         assert selective.aurc_at_coverage(LOSSES, LEVELS, 1.0, abstained=5) == pytest.approx(17 / 48)
 
     def test_points(self) -> None:
@@ -93,7 +93,7 @@ class TestWorkedByHand:
         assert selective.aurc(loss, confidence) == pytest.approx(expected, abs=1e-15)
 
     def test_tie_sensitivity(self) -> None:
-        # Best order 0, 2 | 0: risks 0, 1, 2/3; worst order 2, 0 | 0: risks 2, 1, 2/3; each over eighths.
+        # Best order 0, 2 | 0 with risks 0, 1, 2/3. Worst order 2, 0 | 0 with risks 2, 1, 2/3. Each over eighths.
         ties = curves.tie_sensitivity(LOSSES, LEVELS, abstained=5)
         assert ties.best == pytest.approx((0 + 0.5 + 5 / 6) / 8)
         assert ties.worst == pytest.approx((2 + 1.5 + 5 / 6) / 8)
@@ -105,10 +105,10 @@ class TestWorkedByHand:
 
 
 class TestConventions:
-    """Losses 0, 2 on one plateau, then 0; nothing abstained: N = 3."""
+    """Losses 0, 2 in one tied block, then 0. No abstentions: N = 3."""
 
     def test_interpolated(self) -> None:
-        # On the plateau the expected risk is 1 throughout; then S = 2 stays while k goes from 2 to 3.
+        # In the tied block the expected risk is always 1; then S remains 2 while k goes from 2 to 3.
         value = selective.aurc(LOSSES, LEVELS, convention="interpolated")
         assert value == pytest.approx((2 + 2 * math.log(3 / 2)) / 3, abs=1e-15)
 
@@ -124,23 +124,25 @@ class TestConventions:
         general = selective.augrc(LOSSES, LEVELS, convention="torch-uncertainty")
         assert general == pytest.approx(((1 + 2) / 2 + (2 + 2) / 2) / 9 / (2 / 3), abs=1e-15)
 
-    def test_torch_uncertainty_has_no_range_for_a_single_item(self) -> None:
+    def test_torch_uncertainty_is_undefined_for_a_single_item(self) -> None:
         assert math.isnan(selective.aurc([1.0], [1.0], convention="torch-uncertainty"))
 
     def test_mean_is_the_expectation_over_all_tie_orders(self) -> None:
         loss, confidence = [0.0, 2.0, 1.0, 0.0], [1, 1, 1, 0]
-        found = []
+        actual = []
         for order in itertools.permutations(range(3)):
             ranked = [loss[row] for row in order] + loss[3:]
-            found.append(np.mean(np.cumsum(ranked) / np.arange(1, 5)))
-        assert selective.aurc(loss, confidence, convention="mean") == pytest.approx(np.mean(found), abs=1e-14)
+            actual.append(np.mean(np.cumsum(ranked) / np.arange(1, 5)))
+        assert selective.aurc(loss, confidence, convention="mean") == pytest.approx(
+            np.mean(actual), abs=1e-14
+        )
 
     def test_interpolated_is_the_limit_of_the_mean_over_repeated_items(self) -> None:
         many = selective.aurc(LOSSES * 4000, LEVELS * 4000, convention="mean")
         assert many == pytest.approx(selective.aurc(LOSSES, LEVELS, convention="interpolated"), abs=1e-4)
 
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
-    def test_without_ties_trapezoid_rules_agree_with_each_other(self, convention: str) -> None:
+    def test_areas_without_ties_agree_with_numpy(self, convention: str) -> None:
         loss, confidence = [0, 1, 0, 1, 1, 0], [6, 5, 4, 3, 2, 1]
         risks = np.cumsum(loss) / np.arange(1, 7)
         expected = {
@@ -155,13 +157,15 @@ class TestConventions:
 
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
     @pytest.mark.parametrize("area", [selective.aurc_at_coverage, selective.augrc_at_coverage])
-    def test_truncated_at_the_end_is_the_whole(self, convention: str, area: Callable[..., float]) -> None:
+    def test_an_area_truncated_at_coverage_one_is_the_whole_area(
+        self, convention: str, area: Callable[..., float]
+    ) -> None:
         whole = selective.aurc if area is selective.aurc_at_coverage else selective.augrc
         value = area(LOSSES, LEVELS, 1.0, abstained=2, convention=convention)
         assert value == pytest.approx(whole(LOSSES, LEVELS, abstained=2, convention=convention), abs=1e-14)
 
     @pytest.mark.parametrize("convention", ["mean", "torch-uncertainty"])
-    def test_truncated_by_single_items(self, convention: str) -> None:
+    def test_truncated_areas_over_single_items(self, convention: str) -> None:
         # Expected risks 1, 1, 2/3 over thirds; half way between the second and the third item.
         value = selective.aurc_at_coverage(LOSSES, LEVELS, 2.5 / 3, convention=convention)
         by_hand = {
@@ -172,7 +176,7 @@ class TestConventions:
 
     @given(rows)
     @settings(max_examples=60, deadline=None)
-    def test_mean_against_the_literal_reading(self, data: list[tuple[float, int, bool]]) -> None:
+    def test_mean_agrees_with_the_reference_implementation(self, data: list[tuple[float, int, bool]]) -> None:
         loss, confidence, abstained = _columns(data)
         kept = [row for row, declined in enumerate(abstained) if not declined]
         risks = reference.expected_risks([loss[row] for row in kept], [confidence[row] for row in kept])
@@ -189,7 +193,7 @@ class TestConventions:
 @pytest.mark.slow
 @given(rows)
 @settings(max_examples=150, deadline=None)
-def test_every_figure_against_the_literal_reading(data: list[tuple[float, int, bool]]) -> None:
+def test_every_metric_agrees_with_the_reference_implementation(data: list[tuple[float, int, bool]]) -> None:
     loss, confidence, abstained = _columns(data)
     kept = [row for row, declined in enumerate(abstained) if not declined]
     answered = [loss[row] for row in kept], [confidence[row] for row in kept], len(loss)
@@ -217,7 +221,7 @@ def test_every_figure_against_the_literal_reading(data: list[tuple[float, int, b
         )
 
 
-def test_augrc_is_auroc_in_disguise() -> None:
+def test_augrc_is_a_function_of_auroc_and_accuracy() -> None:
     rng = np.random.default_rng(0)
     for size in (20, 400):
         loss = rng.integers(0, 2, size).astype(float)
@@ -243,7 +247,7 @@ class TestInvariants:
             assert after == pytest.approx(before, abs=1e-12)
 
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
-    def test_weights_are_repetition(self, convention: str) -> None:
+    def test_a_weight_is_a_repetition(self, convention: str) -> None:
         weights = self.rng.integers(0, 4, 60)
         repeated = np.repeat(np.arange(60), weights)
         for function in AREAS:
@@ -267,7 +271,7 @@ class TestInvariants:
             before = function(self.loss, self.confidence, abstained=self.abstained)
             assert function(self.loss, np.exp(self.confidence) - 50, abstained=self.abstained) == before
 
-    def test_what_an_abstained_row_holds_does_not_matter(self) -> None:
+    def test_values_of_abstained_rows_do_not_matter(self) -> None:
         loss, confidence = self.loss.copy(), self.confidence.copy()
         loss[self.abstained] = confidence[self.abstained] = np.nan
         for function in self.functions:
@@ -292,10 +296,10 @@ class TestInvariants:
 
 class TestEdges:
     @pytest.mark.parametrize("function", AREAS)
-    def test_all_abstained_is_the_integral_over_nothing(self, function: Callable[..., float]) -> None:
+    def test_an_area_without_answers_is_zero(self, function: Callable[..., float]) -> None:
         assert function([0, 0], [1, 2], abstained=[True, True]) == 0.0
 
-    def test_all_abstained_has_no_risk_anywhere(self) -> None:
+    def test_a_curve_without_answers_is_empty(self) -> None:
         curve = curves.risk_coverage_curve([0, 0], [1, 2], abstained=[True, True])
         assert len(curve) == 0
         assert curve.cmax == 0.0
@@ -321,7 +325,7 @@ class TestEdges:
         assert curve[1:] == list(curve)[1:]
         assert (1 / 3, 0.0) in curve
 
-    def test_a_million_items_stay_exact(self) -> None:
+    def test_a_million_items_are_computed_accurately(self) -> None:
         # Losses 1, 0, 1, 0, ... by confidence: after k items the loss sum is ceil(k / 2).
         n = 1_000_000
         loss = np.tile([1.0, 0.0], n // 2)
@@ -332,7 +336,7 @@ class TestEdges:
         risks = math.fsum(sums[1:] / np.arange(1, n + 1))
         assert selective.aurc(loss, confidence, convention="mean") == pytest.approx(risks / n, abs=1e-12)
         assert selective.aurc(loss, confidence) == pytest.approx((risks + (1 - 0.5) / 2) / n, abs=1e-12)
-        # Even counts all have risk 1/2 and odd ones more: the hull falls from (1, 1) to (2, 1/2) and stays there.
+        # All even counts have risk 1/2 and odd ones more: the hull falls from (1, 1) to (2, 1/2) and is constant then.
         assert selective.aurc_achievable(loss, confidence) == pytest.approx(
             (1 + 0.75 + (n - 2) / 2) / n, abs=1e-12
         )
@@ -394,20 +398,20 @@ class TestAccuracyRejection:
         assert selective.auarc(self.LOSS, self.CONFIDENCE) == pytest.approx(73 / 96, abs=1e-15)
 
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
-    def test_it_is_what_the_aurc_leaves_of_the_coverage(self, convention: str) -> None:
+    def test_auarc_is_the_coverage_minus_the_aurc(self, convention: str) -> None:
         for abstained, reached in ((0, 1.0), (4, 0.5)):
             whole = (4 - 1) / (4 + abstained - 1) if convention == "torch-uncertainty" else reached
             settings: dict[str, Any] = {"abstained": abstained, "convention": convention}
             area = selective.aurc(self.LOSS, self.CONFIDENCE, **settings)
             assert selective.auarc(self.LOSS, self.CONFIDENCE, **settings) == pytest.approx(whole - area)
 
-    def test_nothing_answered_is_the_worst(self) -> None:
+    def test_auarc_without_answers_is_zero(self) -> None:
         assert selective.auarc([], [], abstained=3) == 0.0
 
     def test_other_losses_are_refused(self) -> None:
         with pytest.raises(DataError, match="loss must be 0 or 1, got 0.5 at row 1"):
             selective.auarc([0, 0.5], [2, 1])
-        # A loss that nobody looks at may be anything.
+        # The loss of an abstained row may be anything.
         assert selective.auarc([0, 7], [2, 1], abstained=[False, True]) == 0.5
 
 
@@ -415,79 +419,81 @@ class TestRejectionRatio:
     def test_by_hand(self) -> None:
         # Areas: random 1/4, of the ranking 7/24 - 1/32 = 23/96, perfect (0 + 0 + 0 + 1/8) / 4 = 1/32.
         assert selective.aurc([0, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx(23 / 96)
-        found = selective.prediction_rejection_ratio([0, 1, 0, 0], [4, 3, 2, 1])
-        assert found == pytest.approx((1 / 4 - 23 / 96) / (1 / 4 - 1 / 32), abs=1e-15)
+        actual = selective.prediction_rejection_ratio([0, 1, 0, 0], [4, 3, 2, 1])
+        assert actual == pytest.approx((1 / 4 - 23 / 96) / (1 / 4 - 1 / 32), abs=1e-15)
 
     @pytest.mark.parametrize("area", ["aurc", "augrc"])
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
-    def test_a_perfect_ranking_is_1_and_a_plateau_0(self, area: str, convention: str) -> None:
+    def test_the_ratio_of_a_perfect_ranking_is_1_and_of_one_tied_block_0(
+        self, area: str, convention: str
+    ) -> None:
         loss = [0.0, 0.5, 1.0, 1.0, 3.0]
         for confidence, expected in (([5, 4, 3, 2, 1], 1.0), ([1] * 5, 0.0)):
-            found = selective.prediction_rejection_ratio(
+            actual = selective.prediction_rejection_ratio(
                 loss, confidence, area, abstained=2, convention=convention
             )
-            assert found == pytest.approx(expected, abs=1e-12)
+            assert actual == pytest.approx(expected, abs=1e-12)
 
-    def test_of_generalized_risk_it_is_the_gini_coefficient(self) -> None:
+    def test_the_ratio_of_augrc_areas_is_the_gini_coefficient(self) -> None:
         rng = np.random.default_rng(3)
         wrong, confidence = rng.integers(0, 2, 200), rng.random(200)
-        found = selective.prediction_rejection_ratio(wrong, confidence, "augrc")
-        assert found == pytest.approx(2 * roc_auc_score(1 - wrong, confidence) - 1)
+        actual = selective.prediction_rejection_ratio(wrong, confidence, "augrc")
+        assert actual == pytest.approx(2 * roc_auc_score(1 - wrong, confidence) - 1)
 
-    def test_without_a_gain_to_be_had_it_is_undefined(self) -> None:
+    def test_the_ratio_is_undefined_if_all_losses_are_equal(self) -> None:
         assert math.isnan(selective.prediction_rejection_ratio([1, 1], [2, 1]))
         assert math.isnan(selective.prediction_rejection_ratio([0.1] * 3, [3, 2, 1], abstained=1))
         assert math.isnan(selective.prediction_rejection_ratio([], [], abstained=2))
-        # Rounding alone leaves a gain here.
+        # Here rounding errors make the areas differ.
         assert math.isnan(selective.prediction_rejection_ratio([0.3] * 26, [1] * 26, abstained=3))
         with pytest.raises(ArgumentError, match="unknown area 'auroc'.*known: aurc, augrc"):
             selective.prediction_rejection_ratio([0, 1], [2, 1], "auroc")
 
 
 class TestClassBalance:
-    """Three of class a, one of class b: each a weighs 2/3 and b weighs 2."""
+    """Three items of class a with weight 2/3 each, one of class b with weight 2."""
 
     LOSS, CONFIDENCE, TRUTH = [0, 1, 0, 1], [4, 3, 2, 1], ["a", "a", "a", "b"]
 
     def test_by_hand(self) -> None:
         # Risks 0, 1/2, 1/3, 2/3 at coverages 1/6, 1/3, 1/2, 1.
-        found = selective.class_balanced_aurc(self.LOSS, self.CONFIDENCE, self.TRUTH)
-        assert found == pytest.approx(13 / 36, abs=1e-15)
-        # The third is abstained from and still of its class: risks 0, 1/2, 4/5 at 1/6, 1/3, 5/6.
+        actual = selective.class_balanced_aurc(self.LOSS, self.CONFIDENCE, self.TRUTH)
+        assert actual == pytest.approx(13 / 36, abs=1e-15)
+        # The third is declined but still counts in its class: risks 0, 1/2, 4/5 at 1/6, 1/3, 5/6.
         mask = [False, False, True, False]
-        found = selective.class_balanced_aurc(self.LOSS, self.CONFIDENCE, self.TRUTH, abstained=mask)
-        assert found == pytest.approx(11 / 30, abs=1e-15)
+        actual = selective.class_balanced_aurc(self.LOSS, self.CONFIDENCE, self.TRUTH, abstained=mask)
+        assert actual == pytest.approx(11 / 30, abs=1e-15)
 
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
-    def test_it_is_the_aurc_of_weighted_rows(self, convention: str) -> None:
+    def test_class_balanced_aurc_is_the_aurc_of_weighted_rows(self, convention: str) -> None:
         rng = np.random.default_rng(5)
         truth = rng.choice(3, 80, p=[0.7, 0.2, 0.1])
         loss, confidence = rng.random(80), rng.integers(0, 30, 80)
         mask = rng.random(80) < 0.2
         weight = 80 / 3 / np.bincount(truth)[truth]
-        found = selective.class_balanced_aurc(loss, confidence, truth, abstained=mask, convention=convention)
+        actual = selective.class_balanced_aurc(loss, confidence, truth, abstained=mask, convention=convention)
         expected = selective.aurc(
             loss, confidence, abstained=mask, sample_weight=weight, convention=convention
         )
-        assert found == pytest.approx(expected, rel=1e-9)
+        assert actual == pytest.approx(expected, rel=1e-9)
 
-    def test_classes_of_one_size_change_nothing(self) -> None:
-        found = selective.class_balanced_aurc([0, 1, 0, 1], [4, 3, 2, 1], [0, 1, 1, 0])
-        assert found == pytest.approx(selective.aurc([0, 1, 0, 1], [4, 3, 2, 1]))
+    def test_with_classes_of_equal_size_it_is_the_aurc(self) -> None:
+        actual = selective.class_balanced_aurc([0, 1, 0, 1], [4, 3, 2, 1], [0, 1, 1, 0])
+        assert actual == pytest.approx(selective.aurc([0, 1, 0, 1], [4, 3, 2, 1]))
 
     def test_abstentions_without_a_class_are_refused(self) -> None:
-        with pytest.raises(ArgumentError, match="abstained must be a mask, one entry per item"):
+        with pytest.raises(ArgumentError, match="abstained must be a mask with one entry per item"):
             selective.class_balanced_aurc([0], [1], ["a"], abstained=2)
         with pytest.raises(DataError, match="y_true is missing at row 1"):
             selective.class_balanced_aurc([0, 1], [1, 2], np.array(["a", None]))
 
 
 class TestAchievableByMixing:
-    """In the convention `interpolated`, as fd-shifts has it for 0/1 losses."""
+    """In the convention `interpolated`, as in fd-shifts for 0/1 losses."""
 
     def test_by_hand(self) -> None:
         mixed = {"convention": "interpolated"}
-        # The first answer is the wrong one: every mixture of nothing and everything has the risk 1/3.
+        # The first answer is the wrong one: every mixture of answering none and all has the risk 1/3.
         assert selective.aurc_achievable([1, 0, 0], [3, 2, 1], **mixed) == pytest.approx(1 / 3)
         # From 1 of 3 items on, the loss sum grows by 1/2 per item: the integral of (k - 1) / 2k from 1 to 3.
         expected = (1 - math.log(3) / 2) / 3
@@ -497,13 +503,13 @@ class TestAchievableByMixing:
         )
         assert selective.aurc_achievable([], [], abstained=3, **mixed) == 0.0
 
-    def test_as_the_hull_of_the_roc_curve(self) -> None:
+    def test_it_agrees_with_the_hull_of_the_roc_curve(self) -> None:
         rng = np.random.default_rng(8)
         for levels in (5, 40, 10_000):
             wrong, confidence = rng.integers(0, 2, 60), rng.integers(0, levels, 60).astype(float)
-            found = selective.aurc_achievable(wrong, confidence, convention="interpolated")
-            assert found == pytest.approx(_roc_hull_area(wrong, confidence), rel=1e-7)
-            assert found <= selective.aurc(wrong, confidence, convention="interpolated") + 1e-12
+            actual = selective.aurc_achievable(wrong, confidence, convention="interpolated")
+            assert actual == pytest.approx(_roc_hull_area(wrong, confidence), rel=1e-7)
+            assert actual <= selective.aurc(wrong, confidence, convention="interpolated") + 1e-12
 
     def test_weights_are_repetitions(self) -> None:
         loss, confidence, times = [0, 1, 0, 0.5], [4, 3, 2, 1], [1, 2, 0, 3]
@@ -517,17 +523,17 @@ def _roc_hull_area(wrong: np.ndarray, confidence: np.ndarray) -> float:
     """The area under the risk of mixtures along the convex hull of the ROC curve, by numerical integration."""
     false, true, _ = roc_curve(1 - wrong, confidence, drop_intermediate=False)
     corners = [0]
-    for place in range(1, len(false)):
-        # A corner stays while the curve turns right at it.
+    for index in range(1, len(false)):
+        # A corner remains if the curve turns right at it.
         while len(corners) > 1:
             before, last = corners[-2], corners[-1]
-            turn = (false[last] - false[before]) * (true[place] - true[before]) - (
+            turn = (false[last] - false[before]) * (true[index] - true[before]) - (
                 true[last] - true[before]
-            ) * (false[place] - false[before])
+            ) * (false[index] - false[before])
             if turn < 0:
                 break
             corners.pop()
-        corners.append(place)
+        corners.append(index)
     errors = wrong.sum()
     loss = false[corners] * errors
     count = loss + true[corners] * (len(wrong) - errors)
@@ -538,14 +544,14 @@ def _roc_hull_area(wrong: np.ndarray, confidence: np.ndarray) -> float:
     return float(area / len(wrong))
 
 
-def test_a_row_without_weight_is_no_working_point() -> None:
+def test_a_row_without_weight_is_not_an_operating_point() -> None:
     weight = [1.0, 0.0, 2.0]
     curve = curves.risk_coverage_curve([0, 1, 1], [0.9, 0.5, 0.4], sample_weight=weight)
     assert (curve.threshold.tolist(), curve.selective_risk.tolist()) == (
         [0.9, 0.4],
         [0.0, pytest.approx(2 / 3)],
     )
-    # Without it nobody shares the confidence of another, but for the row that counts twice.
+    # Without this row all confidences are distinct, except for the row that counts twice.
     ties = curves.tie_sensitivity([0, 1, 1], [0.9, 0.9, 0.4], sample_weight=weight)
     assert ties == curves.tie_sensitivity([0, 1], [0.9, 0.4], sample_weight=[1.0, 2.0])
     assert ties.tied_proportion == pytest.approx(2 / 3)

@@ -1,4 +1,4 @@
-"""Set metrics: worked values, invariants, and what is refused."""
+"""Set metrics: values computed by hand, invariants, and invalid input."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_several_levels_give_one_value_each() -> None:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_row_order_plays_no_part_and_a_weight_is_a_repetition(name: str) -> None:
+def test_row_order_does_not_matter_and_a_weight_is_a_repetition(name: str) -> None:
     truth, members = _random(1)
     rng = np.random.default_rng(2)
     order, weight = rng.permutation(len(truth)), rng.integers(0, 3, len(truth))
@@ -84,7 +84,7 @@ def test_row_order_plays_no_part_and_a_weight_is_a_repetition(name: str) -> None
     assert SCORES[name](truth, members, sample_weight=weight) == pytest.approx(repeated, nan_ok=True)
 
 
-def test_whole_numbers_stand_for_booleans_and_floats_for_labels() -> None:
+def test_sets_may_be_0_and_1_and_labels_may_be_floats() -> None:
     assert sets.set_coverage([0.0, 1.0], [[1, 0], [1, 0]]) == 0.5
     assert sets.set_coverage([0, 1], np.array([[True, False], [True, False]], dtype=object)) == 0.5
     assert sets.set_coverage([True, False], [[1, 0], [1, 0]]) == 0.5
@@ -111,9 +111,9 @@ def test_whole_numbers_stand_for_booleans_and_floats_for_labels() -> None:
         ),
         (lambda: sets.set_coverage(["cat"], [[1, 0]]), DataError, "y_true must hold numbers"),
         (lambda: sets.set_coverage([0], [[1, 0]] * 2), DataError, "y_true has 1 rows where 2"),
-        (lambda: sets.set_coverage([0, 0], [[0.2, 0.8]] * 2), DataError, "sets must hold booleans.*row 0"),
+        (lambda: sets.set_coverage([0, 0], [[0.2, 0.8]] * 2), DataError, "sets must be booleans.*row 0"),
         (lambda: sets.set_coverage([0, 0], np.array([[1, 0], [1, np.nan]])), DataError, "at row 1"),
-        (lambda: sets.set_mean_width([["a"]]), DataError, "sets must hold booleans"),
+        (lambda: sets.set_mean_width([["a"]]), DataError, "sets must be booleans"),
         (lambda: sets.set_mean_width([1, 0]), DataError, r"\(rows, classes\) or \(rows, classes, levels\)"),
         (lambda: sets.set_mean_width([[1, 0], [1]]), DataError, "differ in length"),
         (lambda: sets.set_mean_width(np.empty((0, 2), bool)), DataError, "sets is empty"),

@@ -359,7 +359,8 @@ def test_a_confidence_that_nobody_named_may_be_undefined(tmp_path: Path, form: s
     assert_same_comparison(counted, loaded)
     words = counted.difference("sure", "unsure").sentence
     assert words.endswith(
-        "augrc is undefined for sure: some answered rows have no confidence to be ranked by; name another confidence"
+        "augrc is undefined for sure: some answered rows have no confidence, so they cannot be ranked; "
+        "choose another confidence"
     )
 
 

@@ -1,4 +1,4 @@
-"""The compiled kernel against its twin in numpy, at every level of this machine; and what is left in trouble.
+"""The compiled kernel agrees with its numpy twin at every processor level, and faulty libraries are refused.
 
 The library is the installed one if it was built from the present source, otherwise it is compiled here. Without a
 compiler there is no kernel to test, only its twin.
@@ -39,7 +39,7 @@ from abstain.resampling import (
     _kernel,
     integrate_curve,
 )
-from abstain.resampling._kernel import Kernel, find, weigh_with
+from abstain.resampling._kernel import Kernel, find, use_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NUMPY = Kernel()
-DAMAGED = "{} is damaged or made for another machine; install abstain anew"
+DAMAGED = "{} is damaged or built for another machine; reinstall abstain"
 GRID = [METRICS["risk_at_coverage"].at(coverage) for coverage in (0.05, 0.3, 0.5, 0.9, 1.0)]
 SELECTIVE = [*(METRICS[name] for name in BUNDLES["selective"]), *GRID, METRICS["coverage_at_risk"].at(0.3)]
 
 
 @cache
 def built() -> tuple[bytes, bytes] | None:
-    """The library and its seal, of the present source; None without a compiler."""
+    """Return the library of the present source and its seal; None without a compiler."""
     if find(build_kernel.LIBRARY).library is not None:
         return build_kernel.LIBRARY.read_bytes(), build_kernel.seal_of(build_kernel.LIBRARY).read_bytes()
     with TemporaryDirectory() as folder:
@@ -70,26 +70,26 @@ def built() -> tuple[bytes, bytes] | None:
 
 
 def put(path: Path) -> Path:
-    """Write the library to a file, and its seal beside it."""
+    """Write the library to a file, and its seal next to it."""
     content = built()
     assert content is not None
-    for place, part in zip((path, build_kernel.seal_of(path)), content, strict=True):
-        place.write_bytes(part)
+    for target, part in zip((path, build_kernel.seal_of(path)), content, strict=True):
+        target.write_bytes(part)
     return path
 
 
 @cache
 def compiled() -> tuple[Kernel, ...]:
-    """The kernel at each level, lowest first."""
+    """Return the kernel at each level, lowest first."""
     if built() is None:
         return ()
     with TemporaryDirectory() as folder:  # a library that is loaded needs no file
-        found = find(put(Path(folder) / build_kernel.LIBRARY.name))
-    assert found.library is not None, found.reason
-    return tuple(Kernel(found.library.at_level(level)) for level in found.library.levels)
+        actual = find(put(Path(folder) / build_kernel.LIBRARY.name))
+    assert actual.library is not None, actual.reason
+    return tuple(Kernel(actual.library.at_level(level)) for level in actual.library.levels)
 
 
-def some_tally(seed: int, *, rows: int, units: int, keys: int, whole: bool = True) -> ClusterSums:
+def random_sums(seed: int, *, rows: int, units: int, keys: int, whole: bool = True) -> ClusterSums:
     rng = np.random.default_rng(seed)
     weight = None if whole else rng.random(rows) + 0.25
     return ClusterSums.of_rows(
@@ -102,25 +102,26 @@ def some_tally(seed: int, *, rows: int, units: int, keys: int, whole: bool = Tru
     )
 
 
-def walked_parts(walked: CurveSums, asked: CurveRequest) -> dict[str, Floats]:
-    """What was asked for, by name."""
+def requested_parts(curve_sums: CurveSums, requested: CurveRequest) -> dict[str, Floats]:
+    """Return the requested quantities by name."""
     parts = {
-        name: getattr(walked, name) for name in ("count", "loss", "first_count", "first_loss", "loss_area")
+        name: getattr(curve_sums, name)
+        for name in ("count", "loss", "first_count", "first_loss", "loss_area")
     }
-    if asked.risk:
-        parts["risk_area"] = walked.risk_area
-    if asked.hull:
-        parts["hull_area"] = walked.hull_area
-    parts |= walked.prefix_means
-    parts |= {f"within {bound}": count for bound, count in walked.within.items()}
-    for place, crossing in enumerate(walked.crossings):
-        names = crossing.__slots__ if asked.areas_at[place] else ("count_at", "loss_at")
-        parts |= {f"{name} {place}": getattr(crossing, name) for name in names}
+    if requested.risk:
+        parts["risk_area"] = curve_sums.risk_area
+    if requested.hull:
+        parts["hull_area"] = curve_sums.hull_area
+    parts |= curve_sums.prefix_means
+    parts |= {f"within {bound}": count for bound, count in curve_sums.within.items()}
+    for index, crossing in enumerate(curve_sums.crossings):
+        names = crossing.__slots__ if requested.areas_at[index] else ("count_at", "loss_at")
+        parts |= {f"{name} {index}": getattr(crossing, name) for name in names}
     return parts
 
 
-def close(found: Any, expected: Any, **named: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, **named)
+def close(actual: Any, expected: Any, **named: Any) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12, **named)
 
 
 @settings(deadline=None, max_examples=60)
@@ -133,10 +134,10 @@ def close(found: Any, expected: Any, **named: Any) -> None:
     st.sampled_from(["multiplicities", "left out", "fractions", "large"]),
     st.booleans(),
 )
-def test_a_walk_gives_what_numpy_gives(
+def test_integration_agrees_with_numpy(
     seed: int, rows: int, units: int, keys: int, vectors: int, kind: str, whole: bool
 ) -> None:
-    tally = some_tally(seed, rows=rows, units=units, keys=keys, whole=whole)
+    cluster_sums = random_sums(seed, rows=rows, units=units, keys=keys, whole=whole)
     rng = np.random.default_rng(seed + 1)
     weights: Floats = {
         "multiplicities": rng.multinomial(units, np.full(units, 1.0 / units), vectors).astype(float),
@@ -146,35 +147,37 @@ def test_a_walk_gives_what_numpy_gives(
     }[kind]
     total = weights.sum(axis=1) * max(rows, 1) / units
     targets = np.array([0.1, 0.25, 0.5, 0.8, 1.1])[:, None] * total
-    asked = CurveRequest(
+    requested = CurveRequest(
         risk=True,
         hull=True,
         growth=(HARMONIC, LOGARITHM),
         bounds=(0.3, 1.0),
         areas_at=(False, True, False, True, True),
     )
-    with weigh_with(NUMPY):
-        expected = walked_parts(integrate_curve(tally, WeightBatch(weights), asked, targets), asked)
+    with use_kernel(NUMPY):
+        expected = requested_parts(
+            integrate_curve(cluster_sums, WeightBatch(weights), requested, targets), requested
+        )
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             for quick in (False, True):
                 batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, vectors, quick=quick)
-                found = walked_parts(integrate_curve(tally, batch, asked, targets), asked)
+                actual = requested_parts(integrate_curve(cluster_sums, batch, requested, targets), requested)
                 for name, values in expected.items():
-                    close(found[name], values, err_msg=name)
+                    close(actual[name], values, err_msg=name)
 
 
 @pytest.mark.parametrize("rows", [1, 6])
 def test_a_target_just_above_a_count_is_not_reached_by_it(rows: int) -> None:
-    """The next number after a count is beyond it, whoever weighs, and the count itself is reached."""
-    tally = some_tally(0, rows=50, units=3, keys=4)
+    """With every kernel, a count reaches itself but not the next larger floating-point number."""
+    cluster_sums = random_sums(0, rows=50, units=3, keys=4)
     weights = np.random.default_rng(1).multinomial(3, np.full(3, 1 / 3), rows).astype(float)
-    count = tally.run(weights)[0]
+    count = cluster_sums.run(weights)[0]
     targets = np.stack([count[:, 2], np.nextafter(count[:, 2], np.inf), np.nextafter(count[:, 4], np.inf)])
     for kernel in (NUMPY, *compiled()):
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             at, above, beyond = integrate_curve(
-                tally, WeightBatch(weights), CurveRequest(areas_at=(False,) * 3), targets
+                cluster_sums, WeightBatch(weights), CurveRequest(areas_at=(False,) * 3), targets
             ).crossings
         assert at.count_at.tolist() == count[:, 2].tolist()
         assert above.count_at.tolist() == count[:, 3].tolist()
@@ -183,49 +186,52 @@ def test_a_target_just_above_a_count_is_not_reached_by_it(rows: int) -> None:
 
 @pytest.mark.parametrize("cells", [1, 3])
 @pytest.mark.parametrize("signal", [0.0, 0.4])
-def test_hulls_of_many_ranks_are_those_of_numpy(cells: int, signal: float) -> None:
-    """Beyond a few thousand ranks, most of them are never looked at a second time."""
+def test_hulls_of_many_ranks_agree_with_numpy(cells: int, signal: float) -> None:
+    """With more than a few thousand ranks, a coarse hull excludes most of them."""
     rng = np.random.default_rng(cells)
     ranks, units = 5000, 2000
     key = np.repeat(np.arange(ranks), cells)
     wrong = (rng.random(len(key)) < 0.3 + signal * key / ranks).astype(float)
     unit = rng.integers(0, units, len(key))
-    tally = ClusterSums.of_rows(unit=unit, key=key, columns=[wrong], units=units, keys=ranks)
+    cluster_sums = ClusterSums.of_rows(unit=unit, key=key, columns=[wrong], units=units, keys=ranks)
     drawn = rng.multinomial(units, np.full(units, 1.0 / units), 20).astype(float)
-    drawn[3, unit[: cells * 3000]] = 0.0  # nothing is accepted for long
+    drawn[3, unit[: cells * 3000]] = 0.0  # the first ranks have no weight
     drawn[4] = 0.0
     for weights in (drawn, drawn / 3.0):
-        with weigh_with(NUMPY):
+        with use_kernel(NUMPY):
             expected = integrate_curve(
-                tally, WeightBatch(weights), CurveRequest(risk=True, hull=True)
+                cluster_sums, WeightBatch(weights), CurveRequest(risk=True, hull=True)
             ).hull_area
         for kernel in compiled():
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, 20, quick=True)
-                close(integrate_curve(tally, batch, CurveRequest(risk=True, hull=True)).hull_area, expected)
+                close(
+                    integrate_curve(cluster_sums, batch, CurveRequest(risk=True, hull=True)).hull_area,
+                    expected,
+                )
 
 
-def test_the_width_of_a_group_changes_no_bit() -> None:
-    """As many lanes as a line of the memory has bytes, or as few as a register holds."""
+def test_the_results_do_not_depend_on_the_number_of_lanes() -> None:
+    """From as many lanes as a cache line has bytes to as few as fit into a register."""
     rng = np.random.default_rng(8)
-    tally = some_tally(3, rows=700, units=90, keys=300)
+    cluster_sums = random_sums(3, rows=700, units=90, keys=300)
     weights = rng.multinomial(90, np.full(90, 1.0 / 90), 70).astype(np.uint8)
-    asked = CurveRequest(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.5,), areas_at=(True, False))
+    requested = CurveRequest(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.5,), areas_at=(True, False))
     targets = np.array([[100.0], [400.0]]) * np.ones(70)
     for kernel in compiled():
-        with weigh_with(kernel):
-            found = []
+        with use_kernel(kernel):
+            actual = []
             for width in (8, 16, 32, 64):
                 batch = in_lanes(weights, width)
-                parts = walked_parts(integrate_curve(tally, batch, asked, targets), asked)
-                found.append([*parts.values(), *tally.evaluate(batch)])
-            for others in found[1:]:
-                for one, other in zip(others, found[0], strict=True):
+                parts = requested_parts(integrate_curve(cluster_sums, batch, requested, targets), requested)
+                actual.append([*parts.values(), *cluster_sums.evaluate(batch)])
+            for others in actual[1:]:
+                for one, other in zip(others, actual[0], strict=True):
                     np.testing.assert_array_equal(one, other)
 
 
 def long_ranking(kind: str) -> tuple[ClusterSums, NDArray[np.uint8]]:
-    """A ranking of 30,000 rows, or 160,000, whose losses are grades, and multiplicities for it."""
+    """Return a ranking of 30,000 or 160,000 rows with losses from 0 to 7, and multiplicities."""
     rng = np.random.default_rng(12)
     rows, vectors = (160_000, 18) if kind == "further" else (30_000, 70)
     units = 3000 if kind == "clusters" else rows
@@ -236,27 +242,29 @@ def long_ranking(kind: str) -> tuple[ClusterSums, NDArray[np.uint8]]:
     if kind == "all wrong":
         loss[:] = 7
     unit = rng.permutation(rows) % units
-    tally = ClusterSums.of_rows(
+    cluster_sums = ClusterSums.of_rows(
         unit=unit, key=np.arange(rows), columns=[loss.astype(float)], units=units, keys=rows
     )
     weights = rng.multinomial(units, np.full(units, 1.0 / units), vectors)
-    if kind == "further":  # so far that fewer powers do, sooner in some lanes than in others
+    if (
+        kind == "further"
+    ):  # counts so large that fewer powers are enough, in some lanes earlier than in others
         weights[:6] = rng.multinomial(2 * units, np.full(units, 1.0 / units), 6)
         weights[2, unit[155_000:155_016]] = (0, 5) * 8
         weights[3, unit[155_000:155_016]] = 3
         weights[4, unit[:120_000]] = 0
-        weights[5] = 44 * (np.arange(units) % 45 == 0)  # one more than a stretch may count
-    if kind == "lumps":  # few clusters make up most of a resample, or nothing does
+        weights[5] = 44 * (np.arange(units) % 45 == 0)  # one more than the largest count of a stretch
+    if kind == "lumps":  # a few clusters are most of a resample, or the resample is empty
         weights[3] = 255 * (rng.random(units) < 0.01)
         weights[4] = 0
         weights[5, unit[:20_000]] = 0
         weights[6] = 44 * (np.arange(units) % 45 == 0)
         weights[7, unit[25_000:25_016]] = (0, 40) * 8
-    return tally, weights.astype(np.uint8)
+    return cluster_sums, weights.astype(np.uint8)
 
 
 def in_lanes(weights: NDArray[np.uint8], width: int) -> WeightBatch:
-    """Multiplicities in groups of so many lanes, which may be weighed quickly."""
+    """Return multiplicities in groups of `width` lanes, for which faster sums are allowed."""
     vectors, units = weights.shape
     groups = -(-vectors // width)
     padded = np.zeros((groups * width, units), np.uint8)
@@ -272,40 +280,42 @@ def in_lanes(weights: NDArray[np.uint8], width: int) -> WeightBatch:
         pytest.param("further", marks=pytest.mark.slow),
     ],
 )
-def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
-    """There they are summed up by stretches, to 2e-13; sums are exact, and no level or width changes a bit."""
-    tally, weights = long_ranking(kind)
-    asked = CurveRequest(risk=True, areas_at=(False, True, False, True))
+def test_areas_summed_over_stretches_agree_with_numpy(kind: str) -> None:
+    """The relative error is at most 2e-13, and the results do not depend on the level or the width."""
+    cluster_sums, weights = long_ranking(kind)
+    requested = CurveRequest(risk=True, areas_at=(False, True, False, True))
     proportions = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
-    targets = proportions * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
-    with weigh_with(NUMPY):
-        expected = walked_parts(
-            integrate_curve(tally, WeightBatch(weights.astype(float)), asked, targets), asked
+    targets = proportions * (weights.sum(axis=1) * (cluster_sums.keys / weights.shape[1]))
+    with use_kernel(NUMPY):
+        expected = requested_parts(
+            integrate_curve(cluster_sums, WeightBatch(weights.astype(float)), requested, targets), requested
         )
-    found = []
+    actual = []
     for kernel in compiled():
-        with weigh_with(kernel):
-            exact = integrate_curve(tally, WeightBatch(weights.astype(float)), asked, targets).risk_area
+        with use_kernel(kernel):
+            exact = integrate_curve(
+                cluster_sums, WeightBatch(weights.astype(float)), requested, targets
+            ).risk_area
             for width in (8, 16, 32, 64):
-                parts = walked_parts(integrate_curve(tally, in_lanes(weights, width), asked, targets), asked)
-                found.append(parts)
+                parts = requested_parts(
+                    integrate_curve(cluster_sums, in_lanes(weights, width), requested, targets), requested
+                )
+                actual.append(parts)
                 for name, values in parts.items():
                     np.testing.assert_allclose(values, expected[name], rtol=2.5e-13, err_msg=name)
-                    np.testing.assert_array_equal(values, found[0][name], err_msg=name)
-        # They are not the sums over single ranks, or nothing of this was tried.
-        assert np.any(found[-1]["risk_area"] != exact)
+                    np.testing.assert_array_equal(values, actual[0][name], err_msg=name)
+        # The areas differ from sums over single ranks, which shows that stretches were used.
+        assert np.any(actual[-1]["risk_area"] != exact)
 
 
 @pytest.mark.parametrize(
     ("before", "each", "most"), [(12_288, 1, 5e-14), (147_456, 1, 5e-14), (147_456, 2, 1.3e-13)]
 )
-def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
-    before: int, each: int, most: float
-) -> None:
-    """Where a series is first used it is off by most. Nothing but its ranks has a loss here, so that it cannot hide."""
+def test_the_truncated_series_has_the_documented_error(before: int, each: int, most: float) -> None:
+    """The error is largest at the first use of a series. Only its ranks have a loss here, so the error is visible."""
     ranks = 64
     loss = np.repeat([0.0, 7.0], [before, ranks])
-    tally = ClusterSums.of_rows(
+    cluster_sums = ClusterSums.of_rows(
         unit=np.arange(len(loss)),
         key=np.arange(len(loss)),
         columns=[loss],
@@ -316,18 +326,18 @@ def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
     exact = sum(each * (one + following) / 2 for one, following in pairwise(risks))
     weights = np.tile(np.repeat([1, each], [before, ranks]).astype(np.uint8), (8, 1))
     for kernel in compiled():
-        with weigh_with(kernel):
+        with use_kernel(kernel):
             for area in integrate_curve(
-                tally, in_lanes(weights, 8), CurveRequest(risk=True)
+                cluster_sums, in_lanes(weights, 8), CurveRequest(risk=True)
             ).risk_area.tolist():
                 assert 1e-15 < abs(Fraction(area) - exact) / exact < most
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(0, 200), st.integers(1, 20), st.integers(1, 30), st.integers(1, 7))
-def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys: int, columns: int) -> None:
+def test_sums_by_key_agree_with_numpy(seed: int, rows: int, units: int, keys: int, columns: int) -> None:
     rng = np.random.default_rng(seed)
-    tally = ClusterSums.of_rows(
+    cluster_sums = ClusterSums.of_rows(
         unit=rng.integers(0, units, rows),
         key=rng.integers(0, keys, rows),
         columns=list(rng.random((columns, rows))),
@@ -336,14 +346,16 @@ def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys
     )
     weights = rng.integers(0, 4, (11, units)).astype(float)
     for kernel in compiled():
-        with weigh_with(kernel):
-            close(tally.evaluate(WeightBatch(weights)), tally.evaluate(weights))
-            close(tally.evaluate(WeightBatch(weights / 7.0)), tally.evaluate(weights / 7.0))
+        with use_kernel(kernel):
+            close(cluster_sums.evaluate(WeightBatch(weights)), cluster_sums.evaluate(weights))
+            close(cluster_sums.evaluate(WeightBatch(weights / 7.0)), cluster_sums.evaluate(weights / 7.0))
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("levels", [None, 7])
-def test_every_selective_metric_is_the_same_drawn_and_left_out(convention: str, levels: int | None) -> None:
+def test_bootstrap_and_jackknife_of_selective_metrics_agree_with_numpy(
+    convention: str, levels: int | None
+) -> None:
     rng = np.random.default_rng(3)
     items, clusters = 400, 37
     columns = Columns.of(
@@ -356,28 +368,28 @@ def test_every_selective_metric_is_the_same_drawn_and_left_out(convention: str, 
     )
     metrics = [metric.in_convention(convention) for metric in SELECTIVE]
 
-    def weighed() -> list[Floats]:
+    def points_and_replicates() -> list[Floats]:
         measure = measure_metrics(columns, metrics)
         left_out = replicates([measure], JackknifeWeights.of(np.arange(clusters)))
         return [measure.points, *left_out, *replicates([measure], BootstrapWeights(clusters, 77, 5))]
 
-    with weigh_with(NUMPY):
-        expected = weighed()
+    with use_kernel(NUMPY):
+        expected = points_and_replicates()
     by_level = []
     for kernel in compiled():
-        with weigh_with(kernel):
-            by_level.append(weighed())
+        with use_kernel(kernel):
+            by_level.append(points_and_replicates())
         for one, other in zip(by_level[-1], expected, strict=True):
             close(one, other)
-    for found in by_level:  # to the last bit, whatever the registers
-        for one, other in zip(found, by_level[0], strict=True):
+    for actual in by_level:  # exactly the same at every level
+        for one, other in zip(actual, by_level[0], strict=True):
             np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(
     "name", ["expected_calibration_error", "accuracy", "correctness_auroc", "brier_score"]
 )
-def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
+def test_metrics_of_bins_sums_and_pairs_agree_with_numpy(name: str) -> None:
     rng = np.random.default_rng(4)
     items, clusters = 300, 20
     truth = rng.integers(0, 2, items).astype(float)
@@ -389,20 +401,20 @@ def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
         cluster=rng.integers(0, clusters, items),
         units=clusters,
     )
-    with weigh_with(NUMPY):
+    with use_kernel(NUMPY):
         expected = replicates([measure_metrics(columns, [METRICS[name]])], BootstrapWeights(clusters, 50, 5))[
             0
         ]
     for kernel in compiled():
-        with weigh_with(kernel):
-            found = replicates(
+        with use_kernel(kernel):
+            actual = replicates(
                 [measure_metrics(columns, [METRICS[name]])], BootstrapWeights(clusters, 50, 5)
             )[0]
-        close(found, expected)
+        close(actual, expected)
 
 
 class TestStream:
-    # Of the numbers that are drawn for 65,000 and 1,000,000, so few are refused that they are counted, too.
+    # For 65,000 and 1,000,000 units so few numbers are rejected that they are counted as well.
     @pytest.mark.parametrize(
         "units",
         [
@@ -410,7 +422,7 @@ class TestStream:
             *(pytest.param(units, marks=pytest.mark.slow) for units in (600_000, 1_000_000)),
         ],
     )
-    def test_the_numbers_of_numpy_whatever_the_batches(self, units: int) -> None:
+    def test_the_draws_are_those_of_numpy_for_any_batches(self, units: int) -> None:
         drawn = np.random.RandomState(9).randint(0, units, size=(21, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
         for kernel in compiled():
@@ -420,21 +432,21 @@ class TestStream:
             ]
             np.testing.assert_array_equal(np.concatenate(batches), expected)
 
-    def test_whoever_draws_next_may_draw_from_others(self) -> None:
-        """The stream stands behind the last number that was taken, wherever in its turn that is."""
+    def test_the_number_of_units_may_change_between_draws(self) -> None:
+        """The next draw continues after the last used number."""
         turns = [41, 65_000, 7, 1000, 65_000, 70_000, 3, 64, 65_536, 41]
         for kernel in compiled():
             stream, numbers = RandomStream(kernel.library, 5), np.random.RandomState(5)  # type: ignore[arg-type]
             for units in turns:
-                found = WeightBatch.of_lanes(stream.multiplicities(units, 9), 9).weights
+                actual = WeightBatch.of_lanes(stream.multiplicities(units, 9), 9).weights
                 expected = [
                     np.bincount(row, minlength=units) for row in numbers.randint(0, units, (9, units))
                 ]
-                np.testing.assert_array_equal(found, np.stack(expected))
+                np.testing.assert_array_equal(actual, np.stack(expected))
 
     @pytest.mark.parametrize("draws", [65_000, 65_001, 400_000])
-    def test_what_is_refused_is_not_counted(self, draws: int) -> None:
-        """Where it is counted on the way, it lies behind the units, and nobody sees it."""
+    def test_rejected_numbers_do_not_appear_in_the_counts(self, draws: int) -> None:
+        """If they are counted as well, their counters are after those of the units."""
         drawn = np.random.RandomState(6).randint(0, 65_000, size=(9, draws))
         expected = np.stack([np.bincount(row, minlength=65_000) for row in drawn])
         for kernel in compiled():
@@ -463,7 +475,7 @@ class TestStream:
             lanes = stream.multiplicities(units, 9, draws=draws)
             assert lanes.dtype == np.float64
             np.testing.assert_array_equal(WeightBatch.of_lanes(lanes, 9).weights, expected)
-            # The stream goes on where it would have without the second attempt.
+            # After the second attempt the stream is at the same position as after one attempt.
             following = WeightBatch.of_lanes(stream.multiplicities(units, 1), 1).weights
             again = np.random.RandomState(1)
             again.randint(0, units, size=(9, draws))
@@ -471,7 +483,7 @@ class TestStream:
                 following[0], np.bincount(again.randint(0, units, size=units), minlength=units)
             )
 
-    def test_a_batch_keeps_its_memory_until_it_is_done(self) -> None:
+    def test_the_memory_of_a_batch_is_reused_only_after_done(self) -> None:
         for kernel in compiled()[-1:]:
             stream = RandomStream(kernel.library, 2)  # type: ignore[arg-type]
             first, second = (WeightBatch.drawn(stream, 3000, 10) for _ in range(2))
@@ -482,72 +494,76 @@ class TestStream:
             np.testing.assert_array_equal(WeightBatch.of_lanes(second.lanes, 10).weights, kept)
 
     @pytest.mark.parametrize("units", [41, 3000, 65_000, 70_000])
-    def test_threads_share_the_numbers_of_numpy(self, units: int) -> None:
+    def test_threads_together_draw_the_numbers_of_numpy(self, units: int) -> None:
         drawn = np.random.RandomState(3).randint(0, units, size=(60, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
         for kernel in compiled():
-            stream, found = RandomStream(kernel.library, 3, shared=True), np.full((60, units), -1.0)  # type: ignore[arg-type]
+            stream, actual = RandomStream(kernel.library, 3, shared=True), np.full((60, units), -1.0)  # type: ignore[arg-type]
             began = threading.Barrier(3)
 
-            def draw(stream: RandomStream = stream, found: Any = found, began: Any = began) -> None:
+            def draw(stream: RandomStream = stream, actual: Any = actual, began: Any = began) -> None:
                 began.wait()
                 for size in (9, 1, 10):
                     batch = WeightBatch.drawn(stream, units, size)
-                    assert (found[batch.places] == -1.0).all()
-                    found[batch.places] = batch.weights
+                    assert (actual[batch.places] == -1.0).all()
+                    actual[batch.places] = batch.weights
 
             working = [threading.Thread(target=draw) for _ in range(3)]
             for thread in working:
                 thread.start()
             for thread in working:
                 thread.join()
-            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(actual, expected)
 
-    def test_the_places_of_vectors_that_others_drew_between(self) -> None:
+    def test_places_are_the_positions_in_the_stream(self) -> None:
         for kernel in compiled()[-1:]:
             stream = RandomStream(kernel.library, 3, shared=True)  # type: ignore[arg-type]
             assert WeightBatch.drawn(stream, 5, 4).places == slice(0, 4)
             assert WeightBatch.drawn(stream, 5, 2).places == slice(4, 6)
 
-    def test_zero_clusters_are_drawn_as_nothing(self) -> None:
+    def test_zero_clusters_give_empty_weight_vectors(self) -> None:
         for kernel in (NUMPY, *compiled()):
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 assert [batch.weights.shape for batch in BootstrapWeights(0, 3, 1).batches(1)] == [(3, 0)]
 
 
 class TestSizes:
-    def test_more_units_or_cells_than_it_can_number_are_left_to_numpy(
+    def test_numpy_is_used_for_more_units_or_cells_than_32_bits_can_number(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         huge = ClusterSums(np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones((2, 1)), units=2**31, keys=1)
         assert huge.cells is None
-        tally = some_tally(1, rows=50, units=5, keys=10)
+        cluster_sums = random_sums(1, rows=50, units=5, keys=10)
         weights = np.ones((2, 5))
-        with weigh_with(NUMPY):
-            expected = integrate_curve(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area
+        with use_kernel(NUMPY):
+            expected = integrate_curve(cluster_sums, WeightBatch(weights), CurveRequest(risk=True)).risk_area
         monkeypatch.setattr(_kernel, "MOST_CELLS", 10)
         for kernel in compiled():
-            with weigh_with(kernel):
-                assert tally.cells is None
+            with use_kernel(kernel):
+                assert cluster_sums.cells is None
                 assert (
-                    integrate_curve(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area.tolist()
+                    integrate_curve(
+                        cluster_sums, WeightBatch(weights), CurveRequest(risk=True)
+                    ).risk_area.tolist()
                     == expected.tolist()
                 )
 
-    def test_counts_beyond_any_table_are_left_to_numpy(self) -> None:
-        tally = some_tally(1, rows=20, units=3, keys=5)
-        heavy = ClusterSums(tally.unit, tally.key, tally.sums * 2.0**30, tally.units, tally.keys)
-        asked = CurveRequest(growth=(HARMONIC,))
-        with weigh_with(NUMPY):
-            expected = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
+    def test_numpy_is_used_if_the_table_of_growth_would_be_too_large(self) -> None:
+        light = random_sums(1, rows=20, units=3, keys=5)
+        heavy = ClusterSums(light.unit, light.key, light.sums * 2.0**30, light.units, light.keys)
+        requested = CurveRequest(growth=(HARMONIC,))
+        with use_kernel(NUMPY):
+            expected = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), requested).prefix_means[HARMONIC]
         for kernel in compiled():
-            with weigh_with(kernel):
-                found = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
-            assert found.tolist() == expected.tolist()
+            with use_kernel(kernel):
+                actual = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), requested).prefix_means[
+                    HARMONIC
+                ]
+            assert actual.tolist() == expected.tolist()
 
 
 class TestFaults:
-    """A library that is missing, damaged or of another version is refused in a sentence, and numpy weighs."""
+    """A library that is missing, damaged or of another version is refused with a reason, and numpy is used."""
 
     def test_missing(self, tmp_path: Path) -> None:
         assert find(tmp_path / "none.so").reason == "it was not built when abstain was installed"
@@ -573,10 +589,10 @@ class TestFaults:
             other.write_bytes(build_kernel.SOURCE.read_bytes() + b"\n")
             monkeypatch.setattr(build_kernel, "SOURCE", other)
             monkeypatch.setattr(build_kernel, "FLAGS", (*build_kernel.FLAGS, "-O0"))  # no number is computed
-            found = find(build_kernel.build(tmp_path / "other.so"))
-            assert found.reason == "other.so was built from another source; install abstain anew"
+            actual = find(build_kernel.build(tmp_path / "other.so"))
+            assert actual.reason == "other.so was built from another source; reinstall abstain"
 
-    def test_a_library_that_is_none_of_ours(self, tmp_path: Path) -> None:
+    def test_a_foreign_library(self, tmp_path: Path) -> None:
         for _ in compiled()[:1]:
             (tmp_path / "stranger.c").write_text("int stranger(void) { return 1; }\n")
             library = tmp_path / "stranger.so"
@@ -587,7 +603,7 @@ class TestFaults:
             build_kernel.seal_of(library).write_text(f"1 {_kernel.source_hash()} {digest}", encoding="ascii")
             assert find(library).reason == DAMAGED.format("stranger.so")
 
-    def test_what_the_environment_asks_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_environment_variable_selects_the_kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ABSTAIN_KERNEL", "skip")
         assert _kernel.description() == "numpy (ABSTAIN_KERNEL is skip)"
         monkeypatch.setattr(_kernel, "_installed", lambda: Kernel(reason="it is gone"))
@@ -602,7 +618,9 @@ class TestFaults:
         with pytest.raises(ArgumentError, match="must be one of auto, require, skip, got 'perhaps'"):
             _kernel.kernel()
 
-    def test_no_compiler_and_one_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_missing_or_failing_compiler_is_reported(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("CC", "")
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(build_kernel.CompilerError, match="there is no C compiler"):
@@ -632,21 +650,21 @@ class TestThreads:
         )
         return measure_metrics(columns, SELECTIVE)
 
-    def test_the_same_numbers_however_many(self) -> None:
+    def test_the_number_of_threads_does_not_change_the_results(self) -> None:
         for kernel in compiled()[-1:]:
-            with weigh_with(kernel):
-                measure, found = self.some(20_000), list[Any]()
+            with use_kernel(kernel):
+                measure, actual = self.some(20_000), list[Any]()
                 done: list[int] = []
                 for count in (1, 2, 5):
                     set_threads(count)
-                    found += replicates([measure], BootstrapWeights(20_000, 300, 1), done.append)
+                    actual += replicates([measure], BootstrapWeights(20_000, 300, 1), done.append)
                 assert sum(done) == 900
-                for values in found[1:]:
-                    np.testing.assert_array_equal(values, found[0])
+                for values in actual[1:]:
+                    np.testing.assert_array_equal(values, actual[0])
 
-    def test_an_error_in_one_reaches_the_caller(self) -> None:
+    def test_an_error_in_a_thread_is_raised_in_the_caller(self) -> None:
         for kernel in compiled()[-1:]:
-            with weigh_with(kernel):
+            with use_kernel(kernel):
                 measure = self.some(20_000)
 
                 def refuse(_: int) -> None:
@@ -660,8 +678,8 @@ class TestThreads:
             set_threads(0)
 
     @pytest.mark.nightly
-    def test_an_interrupt_ends_hours_of_work(self) -> None:
-        """Ten million resamples of a million items take hours: the time limit below measures nothing."""
+    def test_an_interrupt_stops_a_long_computation(self) -> None:
+        """Ten million resamples of a million items would take hours, much longer than the time limit below."""
         program = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -694,20 +712,20 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.nightly
-def test_the_kernel_keeps_to_its_memory(tmp_path: Path) -> None:
-    """The same work under the address and undefined-behaviour sanitizers."""
+def test_the_sanitizers_find_no_errors_in_the_kernel(tmp_path: Path) -> None:
+    """The kernel runs with the address and undefined-behaviour sanitizers."""
     for _ in compiled()[:1]:
-        library = build_kernel.build(tmp_path / "watched.so", sanitize=True)
-        asked = subprocess.run(
+        library = build_kernel.build(tmp_path / "sanitized.so", sanitize=True)
+        sanitizer = subprocess.run(
             ["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
         )
         environment = os.environ | {
-            "LD_PRELOAD": asked.stdout.strip(),
+            "LD_PRELOAD": sanitizer.stdout.strip(),
             "ASAN_OPTIONS": "detect_leaks=0",
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         done = subprocess.run(
-            [sys.executable, "-c", _WATCHED, str(library)],
+            [sys.executable, "-c", _SANITIZED_PROGRAM, str(library)],
             capture_output=True,
             text=True,
             check=False,
@@ -717,21 +735,21 @@ def test_the_kernel_keeps_to_its_memory(tmp_path: Path) -> None:
         assert done.stdout.split() == ["done"]
 
 
-_WATCHED = """
+_SANITIZED_PROGRAM = """
 import sys
 from pathlib import Path
 import numpy as np
-from abstain.resampling import HARMONIC, CurveRequest, WeightBatch, CountedRows, RowsRefused
+from abstain.resampling import HARMONIC, CurveRequest, WeightBatch
 from abstain.resampling import RandomStream, ClusterSums, integrate_curve
-from abstain.resampling._kernel import Kernel, find, weigh_with
-found = find(Path(sys.argv[1])).library
-assert found is not None
-for level in found.levels:
-    library = found.at_level(level)
-    with weigh_with(Kernel(library)):
+from abstain.resampling._kernel import Kernel, find, use_kernel
+loaded = find(Path(sys.argv[1])).library
+assert loaded is not None
+for level in loaded.levels:
+    library = loaded.at_level(level)
+    with use_kernel(Kernel(library)):
         for rows, units, keys in ((0, 1, 1), (1, 1, 1), (7, 3, 2), (63, 9, 64), (500, 41, 7), (9000, 700, 5000)):
             rng = np.random.default_rng(rows)
-            tally = ClusterSums.of_rows(
+            cluster_sums = ClusterSums.of_rows(
                 unit=rng.integers(0, units, rows), key=rng.integers(0, keys, rows),
                 columns=[rng.random(rows)], units=units, keys=keys,
             )
@@ -739,28 +757,18 @@ for level in found.levels:
             for vectors in (1, 13, 70):
                 batch = WeightBatch.drawn(stream, units, vectors)
                 targets = np.linspace(0.0, 2.0, 7)[:, None] * np.full(vectors, float(rows))
-                asked = CurveRequest(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.2, 9.0), areas_at=(True,) * 7)
-                integrate_curve(tally, batch, asked, targets)
-                asked = CurveRequest(risk=True, hull=True, areas_at=(True,) * 7)
-                integrate_curve(tally, WeightBatch(batch.weights / 3.0), asked, targets)
-                tally.evaluate(batch)
+                areas = {"hull": True, "areas_at": (True,) * 7}
+                request = CurveRequest(risk=True, growth=(HARMONIC,), bounds=(0.2, 9.0), **areas)
+                integrate_curve(cluster_sums, batch, request, targets)
+                request = CurveRequest(risk=True, **areas)
+                integrate_curve(cluster_sums, WeightBatch(batch.weights / 3.0), request, targets)
+                cluster_sums.evaluate(batch)
             stream.multiplicities(2, 3, draws=1000)
         rows = 20_000
-        tally = ClusterSums.of_rows(
+        cluster_sums = ClusterSums.of_rows(
             unit=np.arange(rows)[::-1], key=np.arange(rows), columns=[np.arange(rows) % 8.0], units=rows, keys=rows
         )
         batch = WeightBatch.drawn(RandomStream(library, 5), rows, 21)
-        integrate_curve(tally, batch, CurveRequest(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
-for size, levels, kinds in ((0, 1, 1), (1, 1, 1), (700, 3, 251), (5000, 4000, 7), (70_000, 70_000, 2)):
-    place = np.arange(size)
-    cluster, sure, kind = place % 1000 - 5, place % levels / 7.0, (place % kinds).astype(np.uint16)
-    rows = CountedRows(found, cluster.dtype, (-5, 994), [kind.dtype], [kind.dtype], rounded=False)
-    try:
-        rows.add(size, cluster.ctypes.data, sure.ctypes.data, [kind.ctypes.data])
-        assert len(rows.kinds()[0]) == min(size, kinds)
-    except RowsRefused:
-        assert kinds > 250 or levels > 1 << 16
-    assert rows.members().sum() <= 1000
-    del rows
+        integrate_curve(cluster_sums, batch, CurveRequest(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
 print("done")
 """

@@ -1,8 +1,9 @@
 """Calibrators: from a raw confidence, or several signals, to a probability of being right.
 
-`train` and `fit_verbalized` learn from items and return a `Calibration`, the artifact: `to_json` writes it,
-`read_calibration` reads it, and `calibrator` is the fitted estimator. The estimators also work on plain arrays.
-Artifacts are JSON, never pickle. `abstain.evaluate` evaluates how a calibrated confidence ranks items.
+`train` and `fit_verbalized` learn from items and return a `Calibration`. Its `to_json` returns the content of a
+calibration file, `read_calibration` reads such a file, and `calibrator` is the fitted estimator. The estimators also
+work on plain arrays. Calibration files are JSON, never pickle. `abstain.evaluate` evaluates how a calibrated confidence
+ranks items.
 """
 
 from abstain.calibrators._calibration_file import (

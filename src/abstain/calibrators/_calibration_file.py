@@ -1,4 +1,4 @@
-"""Calibration artifacts: a fitted calibrator, its source and its metrics, as strict JSON.
+"""Calibration files: a fitted calibrator, its source and its metrics, as strict JSON.
 
 There are two forms: the temperature of a verbalized confidence, and a calibrator trained on features. The structures
 below are the schema (version "1") that `abstain schema calibration` publishes. Reading checks every field before a
@@ -60,7 +60,7 @@ class Validation(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """Base class of both forms of artifact."""
+    """Base class of both forms of a calibration file."""
 
     schema_version: Literal["1"] = "1"
     abstain_version: str | None = None
@@ -86,7 +86,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return ()
 
     def to_json(self) -> bytes:
-        """Return the artifact as indented JSON, ending in a newline."""
+        """Return the content of a calibration file: indented JSON that ends in a newline."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
@@ -203,11 +203,11 @@ TRAINED: dict[str, type[TrainedCalibration]] = {
 
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """Read a calibration artifact of abstain or of another writer of the format, and check every field."""
+    """Read a calibration file written by abstain or by another implementation, and check every field."""
     file = _files.SourceFile(path)
     record = _files.parse_json(file.read(), file)
     if not isinstance(record, dict) or not isinstance(record.get("method"), str):
-        raise FormatError(f"{file}: not a calibration artifact; it must be an object with a method")
+        raise FormatError(f"{file}: not a calibration file; it must be a JSON object with a method")
     method = record["method"]
     if method not in TRAINED:
         hint = _validate.suggestion(method, TRAINED)
@@ -215,7 +215,7 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
     form: type[Calibration] = TRAINED[method]
     if method == "temperature_scaling":
         record, form = _temperature_record(record, form)
-    message = f"{file}: not a {method} calibration artifact"
+    message = f"{file}: not a {method} calibration file"
     calibration = _files.convert(record, form, message)
     if isinstance(calibration, TrainedCalibration):
         try:
@@ -226,17 +226,17 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
 
 
 def calibration_schema() -> dict[str, Any]:
-    """Return the JSON Schema of calibration artifacts.
+    """Return the JSON Schema of calibration files.
 
     >>> calibration_schema()["title"]
-    'abstain calibration artifact'
+    'abstain calibration file'
     """
     forms = (VerbalizedCalibration, *dict.fromkeys(TRAINED.values()))
     choices, definitions = msgspec.json.schema_components(forms, ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "abstain calibration artifact",
-        "description": "What `abstain calibrate` writes: a temperature, or a calibrator trained on features.",
+        "title": "abstain calibration file",
+        "description": "A file written by `abstain calibrate`: a temperature, or a calibrator trained on features.",
         "anyOf": list(choices),
         "$defs": dict(definitions),
     }
@@ -245,7 +245,7 @@ def calibration_schema() -> dict[str, Any]:
 def _temperature_record(
     record: dict[str, Any], form: type[Calibration]
 ) -> tuple[dict[str, Any], type[Calibration]]:
-    """Move the temperature to where abstain stores it: other writers store it at the top or under the model."""
+    """Move the temperature to abstain's position; other implementations store it at the top or under the model."""
     model = record.get("model")
     nested = model.get("temperature") if isinstance(model, dict) else None
     temperature = record.get("temperature", nested)
@@ -258,7 +258,7 @@ def _temperature_record(
 
 def _check_trained(calibration: TrainedCalibration) -> None:
     if len(set(calibration.features)) != len(calibration.features):
-        raise DataError("features names a signal twice")
+        raise DataError("features contains a duplicate signal")
     if CALIBRATORS[calibration.method].one_feature and len(calibration.features) != 1:
         raise DataError(f"{calibration.method} takes one feature, got {len(calibration.features)}")
     calibration.model.check(len(calibration.features))

@@ -1,7 +1,7 @@
 """Calibrators: estimators that turn features into a probability of being right.
 
 As in scikit-learn: create one, `fit` it, `predict` with it. A fitted calibrator is frozen: fitting again or setting an
-attribute is an error. Its `model` is a frozen record that becomes part of an artifact.
+attribute is an error. Its `model` is a frozen record that becomes part of a calibration file.
 
 Venn-ABERS needs the isotonic value of one additional row, for both outcomes of that row. A new score has only
 ``2 k + 1`` possible positions: at one of the ``k`` distinct scores, or in one of the ``k + 1`` gaps. For each position
@@ -39,7 +39,7 @@ class Calibrator(ABC):
     """Base class of all calibrators.
 
     Attributes:
-        method: the name in artifacts and on the command line.
+        method: the name in calibration files and on the command line.
         binary_target: True if targets must be 0 or 1, False if they can be any number in [0, 1].
         one_feature: True if there must be exactly one feature.
     """
@@ -58,7 +58,9 @@ class Calibrator(ABC):
             weights: multiplicities.
         """
         if self.fitted:
-            raise ArgumentError(f"this {type(self).__name__} is fitted already; make a new one to fit again")
+            raise ArgumentError(
+                f"this {type(self).__name__} is already fitted; create a new one to fit again"
+            )
         matrix = self._matrix(features)
         check = _validate.binary if self.binary_target else _validate.unit_interval
         targets = check(target, "target")
@@ -66,7 +68,7 @@ class Calibrator(ABC):
         weight = _validate.weights(weights, len(targets), "weights")
         counted = weight > 0
         if not len(targets):
-            raise DataError("target is empty; a calibrator needs rows to learn from")
+            raise DataError("target is empty; fitting needs at least one row")
         if self.binary_target and len(np.unique(targets[counted])) < 2:
             raise DataError(
                 f"target is {targets[counted][0]:g} for all {int(counted.sum())} rows; "
@@ -93,7 +95,7 @@ class Calibrator(ABC):
 
     @classmethod
     def from_model(cls, model: _models.Model) -> Self:
-        """Return a fitted calibrator with the numbers of an artifact."""
+        """Return a fitted calibrator with the numbers of a calibration file."""
         calibrator = cls()
         object.__setattr__(calibrator, "_model", model)
         return calibrator
@@ -112,7 +114,7 @@ class Calibrator(ABC):
 
     def __setattr__(self, name: str, value: object) -> None:
         if self.fitted:
-            raise AttributeError(f"this {type(self).__name__} is fitted and does not change any more")
+            raise AttributeError(f"this {type(self).__name__} is fitted and cannot be changed")
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -133,23 +135,24 @@ class Calibrator(ABC):
         if self.one_feature and len(columns) != 1:
             raise ArgumentError(f"a {self.method} calibrator takes one feature, got {len(columns)}")
         if not columns:
-            raise ArgumentError("features are empty; name at least one")
+            raise ArgumentError("features are empty; pass at least one")
         checked = [
             _validate.finite(column, "features" if array.ndim == 1 else f"features[:, {index}]")
             for index, column in enumerate(columns)
         ]
         matrix = np.stack(checked, axis=1)
         if matrix.size and np.abs(matrix).max() > _LARGEST:
-            raise DataError(f"features must stay below {_LARGEST:g} in size, got {np.abs(matrix).max():g}")
+            raise DataError(
+                f"features must be at most {_LARGEST:g} in absolute value, got {np.abs(matrix).max():g}"
+            )
         return matrix
 
 
 class TemperatureScalingCalibrator(Calibrator):
-    """Temperature scaling: ``sigmoid(logit(p) / T)`` of one feature in [0, 1], p clipped by 1e-6.
+    """Temperature scaling: ``sigmoid(logit(p) / T)`` of one feature in [0, 1], with p clipped to [1e-6, 1 - 1e-6].
 
-    T minimises the negative log-likelihood on [0.05, 10]. In ``1/T`` that is convex, so the minimum is where
-    its slope is 0, or the end that the slope points to. Reference: Guo et al., "On Calibration of Modern
-    Neural Networks", 2017.
+    T minimizes the negative log-likelihood on [0.05, 10]. It is convex in ``1/T``, so the minimum is the point with
+    slope 0 or one of the ends. Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017.
 
     >>> calibrator = TemperatureScalingCalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
     >>> calibrator.predict([0.9]).round(3)
@@ -175,7 +178,7 @@ class TemperatureScalingCalibrator(Calibrator):
 
 
 class LogisticCalibrator(Calibrator):
-    """Logistic regression on standardised features, with an L2 penalty of C = 1.
+    """Logistic regression on standardized features, with an L2 penalty of C = 1.
 
     >>> calibrator = LogisticCalibrator().fit([[1, 0.2], [2, 0.1], [4, 0.9], [5, 0.7]], [0, 0, 1, 1])
     >>> calibrator.predict([[5, 0.9]]).round(2)
@@ -188,9 +191,9 @@ class LogisticCalibrator(Calibrator):
     def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.LinearModel:
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-        scaler, standard = _standardised(features, weight)
-        # The default tolerance: a finer one changes the fourth digit of coefficients, and artifacts of other writers
-        # could not be reproduced.
+        scaler, standard = _standardized(features, weight)
+        # The default tolerance. With a smaller one the coefficients would differ in the fourth digit from calibration
+        # files of other implementations.
         learner = LogisticRegression(C=1.0, max_iter=1000)
         learner.fit(standard, target, sample_weight=weight)
         return _models.LinearModel(
@@ -216,7 +219,7 @@ class PlattCalibrator(LogisticCalibrator):
 
 
 class LinearCalibrator(Calibrator):
-    """Ridge regression (alpha 1) on standardised features, clipped to [0, 1], for targets that are not 0 or 1.
+    """Ridge regression (alpha 1) on standardized features, clipped to [0, 1], for targets that are not 0 or 1.
 
     >>> LinearCalibrator().fit([1, 2, 3, 4], [0.2, 0.4, 0.6, 0.8]).predict([2.5, 100]).round(6)
     array([0.5, 1. ])
@@ -229,7 +232,7 @@ class LinearCalibrator(Calibrator):
     def _learn(self, features: Floats, target: Floats, weight: Floats) -> _models.LinearModel:
         from sklearn.linear_model import Ridge  # noqa: PLC0415
 
-        scaler, standard = _standardised(features, weight)
+        scaler, standard = _standardized(features, weight)
         learner = Ridge(alpha=1.0).fit(standard, target, sample_weight=weight)
         return _models.LinearModel(
             coefficients=tuple(np.ravel(learner.coef_).tolist()),
@@ -265,11 +268,11 @@ class IsotonicCalibrator(Calibrator):
 class BetaCalibrator(Calibrator):
     """Beta calibration: ``sigmoid(a log p - b log(1 - p) + c)`` of one feature in [0, 1], with a, b >= 0.
 
-    Unlike a temperature it can also be the identity for skewed scores, and it can correct over- and
-    underconfidence at once. Reference: Kull, Silva Filho and Flach, "Beta calibration", 2017.
+    Unlike temperature scaling, it can correct overconfidence in one part of the range and underconfidence in another.
+    Reference: Kull, Silva Filho and Flach, "Beta calibration", 2017.
 
-    >>> stated, came_true = [0.1, 0.2, 0.2, 0.6, 0.7, 0.9, 0.9], [0, 0, 1, 1, 0, 1, 1]
-    >>> bool(BetaCalibrator().fit(stated, came_true).predict([0.9])[0] > 0.8)
+    >>> confidence, outcome = [0.1, 0.2, 0.2, 0.6, 0.7, 0.9, 0.9], [0, 0, 1, 1, 0, 1, 1]
+    >>> bool(BetaCalibrator().fit(confidence, outcome).predict([0.9])[0] > 0.8)
     True
     """
 
@@ -297,7 +300,7 @@ class BetaCalibrator(Calibrator):
 
 
 class HistogramBinningCalibrator(Calibrator):
-    """Histogram binning: the mean target of each equal-mass bin of one feature; tied values share a bin.
+    """Histogram binning: the mean target of each equal-mass bin of one feature; tied values are in the same bin.
 
     Reference: Zadrozny and Elkan, "Obtaining calibrated probability estimates from decision trees and naive
     Bayesian classifiers", 2001.
@@ -325,9 +328,9 @@ class HistogramBinningCalibrator(Calibrator):
 class VennAbersCalibrator(Calibrator):
     """Inductive Venn-ABERS of one feature: two probabilities, of which one is calibrated if rows are exchangeable.
 
-    `predict_interval` gives both, `predict` the one that minimises the worst regret, ``p1 / (1 - p0 + p1)``.
-    Reference: Vovk, Petej and Fedorova, "Large-scale probabilistic predictors with and without guarantees of
-    validity", 2015.
+    `predict_interval` returns both. `predict` returns the probability that minimizes the largest regret,
+    ``p1 / (1 - p0 + p1)``. Reference: Vovk, Petej and Fedorova, "Large-scale probabilistic predictors with and without
+    guarantees of validity", 2015.
 
     >>> calibrator = VennAbersCalibrator().fit([0.2, 0.8], [0, 1])
     >>> calibrator.predict_interval([0.9]), calibrator.predict([0.9]).round(4)
@@ -364,8 +367,8 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
 }
 
 
-def _standardised(features: Floats, weight: Floats) -> tuple[_models.Scaler, Floats]:
-    """Return the features with mean 0 and population standard deviation 1; a spread of 0 becomes 1."""
+def _standardized(features: Floats, weight: Floats) -> tuple[_models.Scaler, Floats]:
+    """Return the features with mean 0 and population standard deviation 1; a standard deviation of 0 becomes 1."""
     mean = np.average(features, axis=0, weights=weight)
     spread = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weight))
     # The spread of a constant column is exactly 0, but rounding of its mean may give a tiny number.
@@ -415,7 +418,7 @@ class _Blocks:
             self._end[first] = last
 
     def value_of(self, position: int, label: float) -> float:
-        """Return the isotonic value of a new row: even positions are gaps, odd ones the groups themselves."""
+        """Return the isotonic value of a new row; even positions are gaps, odd ones are groups."""
         group, inside = divmod(position, 2)
         left, right = group - 1, group + inside
         count, total = 1.0, label

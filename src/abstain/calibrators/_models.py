@@ -47,7 +47,7 @@ class Model(Struct, frozen=True, kw_only=True):
 
 
 class TemperatureModel(Model, frozen=True, kw_only=True):
-    """``sigmoid(logit(p) / temperature)``, p clipped by 1e-6."""
+    """``sigmoid(logit(p) / temperature)``, with p clipped to [1e-6, 1 - 1e-6]."""
 
     temperature: Annotated[float, Meta(gt=0.0)]
 
@@ -73,7 +73,7 @@ class LinearModel(Model, frozen=True, kw_only=True):
     scaler: Scaler
 
     def predict(self, features: Floats) -> Floats:
-        """Standardise, combine, and map into [0, 1]."""
+        """Standardize, combine, and map into [0, 1]."""
         spread = np.array(self.scaler.std)
         standard = (features - np.array(self.scaler.mean)) / np.where(spread == 0.0, 1.0, spread)
         combined = standard @ np.array(self.coefficients) + self.intercept
@@ -110,7 +110,7 @@ class IsotonicModel(Model, frozen=True, kw_only=True):
         if len(self.x_thresholds) != len(self.y_thresholds):
             raise DataError(
                 f"model.x_thresholds has {len(self.x_thresholds)} numbers and model.y_thresholds has "
-                f"{len(self.y_thresholds)}; they go in pairs"
+                f"{len(self.y_thresholds)}; they must have the same length"
             )
         _ascending(self.x_thresholds, "model.x_thresholds")
         _ascending(self.y_thresholds, "model.y_thresholds", strictly=False)
@@ -118,7 +118,7 @@ class IsotonicModel(Model, frozen=True, kw_only=True):
 
 
 class BetaModel(Model, frozen=True, kw_only=True):
-    """``sigmoid(a log p - b log(1 - p) + c)``, p clipped by 1e-6."""
+    """``sigmoid(a log p - b log(1 - p) + c)``, with p clipped to [1e-6, 1 - 1e-6]."""
 
     a: Annotated[float, Meta(ge=0.0)]
     b: Annotated[float, Meta(ge=0.0)]
@@ -137,7 +137,7 @@ class HistogramModel(Model, frozen=True, kw_only=True):
     values: Numbers
 
     def predict(self, features: Floats) -> Floats:
-        """Look up the bin."""
+        """Return the value of each row's bin."""
         return np.array(self.values)[np.searchsorted(self.edges, features[:, 0], side="right")]
 
     def check(self, features: int) -> None:
@@ -157,7 +157,7 @@ class VennAbersModel(Model, frozen=True, kw_only=True):
     upper: Numbers
 
     def predict(self, features: Floats) -> Floats:
-        """Return the probability that minimises the worst regret: ``p1 / (1 - p0 + p1)``."""
+        """Return the probability that minimizes the largest regret: ``p1 / (1 - p0 + p1)``."""
         lower, upper = self.predict_interval(features)
         return upper / (1.0 - lower + upper)
 
@@ -170,7 +170,7 @@ class VennAbersModel(Model, frozen=True, kw_only=True):
         return np.array(self.lower)[step], np.array(self.upper)[step]
 
     def check(self, features: int) -> None:
-        """Raise unless there are steps below, at and above every threshold, the lower below the upper."""
+        """Raise unless there are steps below, at and above every threshold and no lower one exceeds its upper one."""
         super().check(features)
         _ascending(self.x_thresholds, "model.x_thresholds")
         for name, values in (("lower", self.lower), ("upper", self.upper)):
@@ -184,12 +184,12 @@ class VennAbersModel(Model, frozen=True, kw_only=True):
 
 
 def clipped(probability: Floats) -> Floats:
-    """Move probabilities into ``[1e-6, 1 - 1e-6]``."""
+    """Clip probabilities to ``[1e-6, 1 - 1e-6]``."""
     return np.clip(probability, CLIP, 1.0 - CLIP)
 
 
 def logit(probability: Floats) -> Floats:
-    """Return ``log(p / (1 - p))``, p clipped by 1e-6."""
+    """Return ``log(p / (1 - p))``, with p clipped to [1e-6, 1 - 1e-6]."""
     probability = clipped(probability)
     return np.log(probability) - np.log1p(-probability)
 

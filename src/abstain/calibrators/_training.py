@@ -1,10 +1,10 @@
-"""Training: from items to a calibration artifact, with in-sample and held-out metrics.
+"""Training: from items to a calibration, with in-sample and held-out metrics.
 
 Only answered items are used. Held-out metrics come from cross-validation by cluster: the items of a fold are predicted
-by a calibrator that saw none of its clusters, and all predictions are evaluated together.
+by a calibrator that was fitted without its clusters, and all predictions are evaluated together.
 
-A feature is a signal. A null is replaced by a cautious default and counted. A signal that an item does not have at all
-is an error.
+A feature is a signal. A null is replaced by a cautious default and counted. It is an error if an item does not have the
+signal.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
 
 TARGETS = ("correctness", "near_correct", "loss")
 BINARY_TARGETS = ("correctness", "near_correct")
-# The bins of an artifact's ECE are part of the format: ten of equal width.
-ARTIFACT_BINS = 10
+# The bins of the ECE in a calibration file are part of the format: ten of equal width.
+FILE_BINS = 10
 FEW_CLUSTERS = 20
-# What the artifact calls temperature_scaling is asked for as temperature elsewhere.
-OTHER_WORDS = {"temperature": "temperature_scaling"}
+# Other names of methods.
+METHOD_ALIASES = {"temperature": "temperature_scaling"}
 _VERBALIZED = "verbalized_confidence"
 # The middle of the scale of verbalized confidence, 1 to 5.
 _MIDDLE = 3.0
@@ -74,25 +74,25 @@ def fit_verbalized(
         items: the items to learn from.
         folds: number of folds of the cross-validation.
         seed: seed of the assignment of clusters to folds.
-        created_at: the time in the artifact. Default: now.
+        created_at: the time in the calibration file. Default: now.
     """
     rows = _answered_items(items)
     signal = rows.signals.get(_VERBALIZED)
     if signal is None:
         raise SignalError(
-            f"there is no signal {_VERBALIZED} to calibrate; ask the model for it, or use another signal"
+            f"there is no signal {_VERBALIZED} to calibrate; record it in the run, or use another signal"
         )
     rows = rows.take(~np.isnan(signal.values))
     if not len(rows):
         raise SignalError(
-            f"the signal {_VERBALIZED} is null for every answered item; there is nothing to learn from"
+            f"the signal {_VERBALIZED} is null for every answered item, so there is no data to learn from"
         )
     stated = rows.signals[_VERBALIZED].values
     outside = (stated < 1.0) | (stated > 5.0)
     if outside.any():
         row = int(np.argmax(outside))
         raise SignalError(
-            f"{_VERBALIZED} must lie in 1 to 5, got {stated[row]:g} for {rows.describe_row(row)} "
+            f"{_VERBALIZED} must be from 1 to 5, got {stated[row]:g} for {rows.describe_row(row)} "
             f"({int(outside.sum())} such items)"
         )
     before = ((stated - 1.0) / 4.0)[:, None]
@@ -128,37 +128,38 @@ def train(
 
     Args:
         items: the items to learn from.
-        method: one of `CALIBRATORS`, or "temperature" for temperature_scaling; "logistic" and "platt" become
-            linear for the target "loss".
+        method: one of `CALIBRATORS`, or "temperature" for temperature_scaling. With the target "loss", "logistic" and
+            "platt" are linear.
         features: names of signals, as a sequence or separated by commas. Default: the confidence, if a signal has
             one of its usual names.
         target: "correctness", "near_correct" or "loss".
         folds: number of folds of the cross-validation.
         seed: seed of the assignment of clusters to folds.
-        trained_at: the time in the artifact. Default: now.
+        trained_at: the time in the calibration file. Default: now.
     """
-    method = _validate.choice(OTHER_WORDS.get(method, method), "method", CALIBRATORS)
+    method = _validate.choice(METHOD_ALIASES.get(method, method), "method", CALIBRATORS)
     _validate.choice(target, "target", TARGETS)
     names = _feature_names(features, items)
     estimator = _estimator(method, target, len(names))
     rows = _answered_items(items)
     extracted = extract_features(rows, names)
-    wanted = target_values(rows, target)
-    if target in BINARY_TARGETS and len(np.unique(wanted)) < 2:
+    targets = target_values(rows, target)
+    if target in BINARY_TARGETS and len(np.unique(targets)) < 2:
         raise DataError(
-            f"{target} is {wanted[0]:g} for all {len(wanted)} answered items; a calibrator needs items of both outcomes"
+            f"{target} is {targets[0]:g} for all {len(targets)} answered items; "
+            "a calibrator needs items of both outcomes"
         )
     try:
-        fitted = estimator().fit(extracted.matrix, wanted)
+        fitted = estimator().fit(extracted.matrix, targets)
     except DataError as problem:
         raise DataError(f"{', '.join(names)}: {problem}") from None
-    compute_metrics = partial(_binary_metrics if target in BINARY_TARGETS else _loss_metrics, wanted)
-    validation = _cross_validate(fitted, extracted.matrix, wanted, rows, compute_metrics, folds, seed)
+    compute_metrics = partial(_binary_metrics if target in BINARY_TARGETS else _loss_metrics, targets)
+    validation = _cross_validate(fitted, extracted.matrix, targets, rows, compute_metrics, folds, seed)
     filled = extracted.filled_counts()
     source = TrainingSource(
         **_source(rows),
         # A loss is not an event, so it has no positive rate.
-        positive_rate=float(wanted.mean()) if target in BINARY_TARGETS else None,
+        positive_rate=float(targets.mean()) if target in BINARY_TARGETS else None,
         trained_at=_timestamp(trained_at),
     )
     form: Any = TRAINED[method]
@@ -228,20 +229,20 @@ def _cross_validate(
     folds: int,
     seed: int,
 ) -> Validation:
-    """Return metrics of the predictions in sample, and of those by calibrators that saw none of a row's fold."""
+    """Return metrics of in-sample predictions and of predictions by calibrators fitted without the row's fold."""
     validation = partial(Validation, in_sample=compute_metrics(fitted.predict(features)))
     parts = min(_validate.whole(folds, "folds", least=2), len(rows.cluster_ids))
     if parts < 2:
-        reason = f"one {rows.cluster_noun} alone cannot be held out"
+        reason = f"there is only one {rows.cluster_noun}, which cannot be held out"
         return validation(held_out=None, method="none", reason=reason)
     method = f"{parts}-fold cross-validation by {rows.cluster_noun}"
     fold = assign_folds(rows.cluster_index, parts, seed)
     predicted = np.empty(len(rows))
     for part in range(parts):
-        held = fold == part
+        held_out = fold == part
         try:
-            calibrator = type(fitted)().fit(features[~held], target[~held])
-            predicted[held] = calibrator.predict(features[held])
+            calibrator = type(fitted)().fit(features[~held_out], target[~held_out])
+            predicted[held_out] = calibrator.predict(features[held_out])
         except DataError as problem:
             reason = f"without fold {part + 1} of {parts}, {problem}"
             return validation(held_out=None, method=method, reason=reason)
@@ -260,8 +261,8 @@ def _before_and_after(target: Floats, before: Floats, after: Floats) -> Metrics:
     return {
         "nll_before": negative_log_likelihood(target, before, clip=CLIP),
         "nll_after": negative_log_likelihood(target, after, clip=CLIP),
-        "ece_before": expected_calibration_error(target, before, bins=ARTIFACT_BINS),
-        "ece_after": expected_calibration_error(target, after, bins=ARTIFACT_BINS),
+        "ece_before": expected_calibration_error(target, before, bins=FILE_BINS),
+        "ece_after": expected_calibration_error(target, after, bins=FILE_BINS),
     }
 
 
@@ -271,7 +272,7 @@ def _binary_metrics(target: Floats, predicted: Floats) -> Metrics:
     return {
         "auc_roc": float(roc_auc_score(target, predicted)),
         "brier_score": brier_score(target, predicted),
-        "ece": expected_calibration_error(target, predicted, bins=ARTIFACT_BINS),
+        "ece": expected_calibration_error(target, predicted, bins=FILE_BINS),
         "nll": negative_log_likelihood(target, predicted, clip=CLIP),
     }
 
@@ -293,12 +294,12 @@ def _warnings(rows: Items, model: Model, filled: dict[str, int]) -> tuple[Result
     if isinstance(model, TemperatureModel) and model.temperature in TEMPERATURES:
         ends = f"{TEMPERATURES[0]:g} to {TEMPERATURES[1]:g}"
         messages["temperature_at_bound"] = (
-            f"the temperature is at the end of its range of {ends}: the data would have it go on"
+            f"the temperature is at the end of its range of {ends}; the best temperature is outside this range"
         )
     clusters = len(rows.cluster_ids)
     if clusters < FEW_CLUSTERS:
         messages["few_clusters"] = (
-            f"the calibrator rests on {clusters} {rows.cluster_noun}s; held-out metrics of so few vary widely"
+            f"the calibrator was fitted on {clusters} {rows.cluster_noun}s; held-out metrics of so few are imprecise"
         )
     return tuple(ResultWarning(code, message) for code, message in messages.items())
 
@@ -332,9 +333,9 @@ class Features:
 
 
 def extract_features(items: Items, names: Iterable[str]) -> Features:
-    """Return signals as features; a null becomes 3 for ``*confidence*``, otherwise 0.
+    """Return signals as features; a null becomes 3 if the name contains "confidence", otherwise 0.
 
-    A missing value in the confidence of a table (a column with one of its usual names) is an error.
+    A missing value in a confidence column of a table (a column with one of the usual names) is an error.
 
     >>> from abstain import Items
     >>> items = Items.from_arrays([1, 0], [1, 1], signals={"verbalized_confidence": [5, None]})
@@ -342,18 +343,19 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
     >>> features.matrix.tolist(), features.filled_counts()
     ([[5.0], [3.0]], {'verbalized_confidence': 1})
     """
-    wanted = tuple(names)
-    if not wanted or len(set(wanted)) != len(wanted):
+    signal_names = tuple(names)
+    if not signal_names or len(set(signal_names)) != len(signal_names):
         raise ArgumentError(
-            f"features must name at least one signal and none twice, got {', '.join(wanted) or 'none'}"
+            "features must name at least one signal, without duplicates, "
+            f"got {', '.join(signal_names) or 'none'}"
         )
     columns, filled = [], []
-    for name in wanted:
+    for name in signal_names:
         signal = items.signals.get(name)
         if signal is None:
             hint = _validate.suggestion(name, items.signals)
             raise SignalError(
-                f"there is no signal {name!r} to make a feature of{hint}; signals here: "
+                f"there is no signal {name!r} to use as a feature{hint}; signals here: "
                 f"{', '.join(sorted(items.signals)) or 'none'}"
             )
         if signal.absent.any():
@@ -363,18 +365,18 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
             items.check_stated(name, signal.null & items.answered)
         filled.append(signal.null)
         columns.append(np.where(signal.null, null_default(name), signal.values))
-    return Features(wanted, np.stack(columns, axis=1), np.stack(filled, axis=1))
+    return Features(signal_names, np.stack(columns, axis=1), np.stack(filled, axis=1))
 
 
 def null_default(name: str) -> float:
-    """Return the value for a null: the middle of 1 to 5 for a verbalized confidence, otherwise 0."""
+    """Return the replacement of a null: the middle of 1 to 5 for a verbalized confidence, otherwise 0."""
     return _MIDDLE if "confidence" in name and "similarity" not in name else 0.0
 
 
 def target_values(items: Items, target: str) -> Floats:
     """Return the target of every answered item; NaN for others.
 
-    ``correctness`` is 1 if the answer is right, ``near_correct`` is 1 if it is off by at most 1, and ``loss`` is
+    ``correctness`` is 1 if the answer is right, ``near_correct`` is 1 if its error is at most 1, and ``loss`` is
     ``1 - |prediction - truth| / width`` of the declared scale.
 
     >>> from abstain import Items

@@ -1,4 +1,4 @@
-"""The metrics of MAPIE with its names, arguments and argument order; every value is computed by `abstain.metrics`.
+"""MAPIE's metrics with its names, arguments and argument order; every value is computed by `abstain.metrics`.
 
     from abstain.compat.mapie import regression_coverage_score, expected_calibration_error
 
@@ -11,8 +11,7 @@ depends on the order of rows, abstain's value is returned:
 - A statistic that cannot vary by chance is NaN; MAPIE divides by zero.
 - Intervals of equal width at a boundary between strata are divided evenly; MAPIE follows the order of the rows. Any
   number of strata is allowed.
-- Infinite bounds are allowed. Crossed bounds are an error, except in the Winkler score, where they are swapped as in
-  MAPIE.
+- Infinite bounds are allowed. Crossed bounds are an error, except in the Winkler score, which swaps them as MAPIE does.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def regression_mean_width_score(y_intervals: ArrayLike) -> Floats:
 
 
 def regression_ssc(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: int = 3) -> Floats:
-    """Return coverage by width, (levels, strata): see `abstain.metrics.interval_size_stratified_coverage`.
+    """Return the coverage by width, (levels, strata): see `abstain.metrics.interval_size_stratified_coverage`.
 
     >>> regression_ssc([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], num_bins=2)
     array([[1. , 0.5]])
@@ -89,7 +88,7 @@ def regression_ssc(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: int = 3)
 
 
 def regression_ssc_score(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: int = 3) -> Floats:
-    """Return the worst coverage of a stratum of width, one value per level.
+    """Return the lowest coverage of a width stratum, one value per level.
 
     >>> regression_ssc_score([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], num_bins=2)
     array([0.5])
@@ -129,7 +128,9 @@ def regression_mwi_score(y_true: ArrayLike, y_pis: ArrayLike, confidence_level: 
     """
     bounds = np.asarray(y_pis, dtype=np.float64)
     if bounds.ndim == 3 and bounds.shape[1:] != (2, 1):
-        raise ArgumentError(f"y_pis must have the shape (rows, 2, 1), got {bounds.shape}: one level at once")
+        raise ArgumentError(
+            f"y_pis must have the shape (rows, 2, 1), got {bounds.shape}; pass one level at a time"
+        )
     level = _validate.level(confidence_level, "confidence_level")
     ordered = np.sort(bounds.reshape(len(bounds), -1), axis=1)
     return float(intervals.winkler_score(y_true, ordered, level=level))
@@ -154,7 +155,7 @@ def classification_mean_width_score(y_pred_set: ArrayLike) -> Floats:
 
 
 def classification_ssc(y_true: ArrayLike, y_pred_set: ArrayLike, num_bins: int | None = None) -> Floats:
-    """Return coverage by set size, (levels, strata): see `abstain.metrics.set_size_stratified_coverage`.
+    """Return the coverage by set size, (levels, strata): see `abstain.metrics.set_size_stratified_coverage`.
 
     >>> classification_ssc([0, 1, 1], [[True, False], [True, False], [True, True]])
     array([[nan, 0.5, 1. ]])
@@ -163,7 +164,7 @@ def classification_ssc(y_true: ArrayLike, y_pred_set: ArrayLike, num_bins: int |
 
 
 def classification_ssc_score(y_true: ArrayLike, y_pred_set: ArrayLike, num_bins: int | None = None) -> Floats:
-    """Return the worst coverage of a stratum of set size, one value per level.
+    """Return the lowest coverage of a set-size stratum, one value per level.
 
     >>> classification_ssc_score([0, 1, 1], [[True, False], [True, False], [True, True]])
     array([0.5])
@@ -198,7 +199,7 @@ def expected_calibration_error(
         confidence = scores.max(axis=1) if scores.ndim == 2 and scores.shape[1] else scores
         return calibration.expected_calibration_error(y_true, confidence, **settings)  # type: ignore[arg-type]
     if class_labels is None:
-        raise ArgumentError("class_labels must be given with classwise=True: the true class of every row")
+        raise ArgumentError("class_labels, the true class of every row, is required with classwise=True")
     return calibration.classwise_calibration_error(class_labels, scores, **settings)  # type: ignore[arg-type]
 
 

@@ -95,7 +95,7 @@ class BuiltInMetric(BaseMetric):
         )
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
-        """The rows that are scored."""
+        """Return a mask of the scored rows."""
         return np.ones(len(columns), np.bool_)
 
     def _details(self, columns: Columns) -> dict[str, Any]:  # noqa: ARG002
@@ -121,10 +121,10 @@ class BuiltInMetric(BaseMetric):
 
 
 class Accuracy(BuiltInMetric):
-    """Correct / all; an abstention is wrong even if the stored prediction is right.
+    """Correct / all rows; an abstention is wrong even if the stored prediction is right.
 
     Args:
-        treat_abstention_as_neutral: leave abstentions out of both counts.
+        treat_abstention_as_neutral: exclude abstentions.
         by: the metadata key of the breakdown; None for no breakdown.
 
     >>> rows = [EvaluationResult(1, 1), EvaluationResult(0, 1), EvaluationResult(1, 1, abstained=True)]
@@ -153,7 +153,7 @@ class Accuracy(BuiltInMetric):
 
 
 class BalancedAccuracy(BuiltInMetric):
-    """Mean over truth classes of hits / class size; abstained rows and answered Nones are misses.
+    """Mean over true classes of hits / class size; abstentions and the answer None are misses.
 
     >>> BalancedAccuracy()([EvaluationResult(1, 1), EvaluationResult(0, 1), EvaluationResult(0, 0)]).value
     0.75
@@ -189,7 +189,7 @@ class AnswerRate(BuiltInMetric):
 
 
 class SelectiveAccuracy(BuiltInMetric):
-    """Correct / answered; an answered None is wrong.
+    """Correct / answered; the answer None is wrong.
 
     >>> SelectiveAccuracy()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
     1.0
@@ -206,7 +206,7 @@ class SelectiveAccuracy(BuiltInMetric):
 
 
 class DeferralAlignment(BuiltInMetric):
-    """Mean over rows with ``metadata["should_abstain"]`` of (abstained == should_abstain), with its confusion.
+    """Mean of (abstained == should_abstain) over rows with ``metadata["should_abstain"]``, with the confusion matrix.
 
     >>> rows = [EvaluationResult(None, 1, abstained=True, metadata={"should_abstain": True}),
     ...         EvaluationResult(1, 1, metadata={"should_abstain": True}), EvaluationResult(0, 0)]
@@ -229,10 +229,10 @@ class DeferralAlignment(BuiltInMetric):
 
 
 class ExpectedCalibrationError(BuiltInMetric):
-    """Bin-size-weighted gap between accuracy and mean confidence over equal-width bins on [0, 1].
+    """Mean gap between accuracy and confidence over equal-width bins on [0, 1], weighted by the size of the bins.
 
     Args:
-        n_bins: number of bins; bin ``min(floor(n_bins * c), n_bins - 1)`` holds a confidence ``c``.
+        n_bins: the number of bins; a confidence ``c`` is in bin ``min(floor(n_bins * c), n_bins - 1)``.
         by: the metadata key of the breakdown. Default: the gap of every bin.
 
     >>> rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.8)]
@@ -277,7 +277,7 @@ class ExpectedCalibrationError(BuiltInMetric):
 
 
 class BrierScore(BuiltInMetric):
-    """``mean (p - y)^2`` for labels 0 and 1, where ``p`` is the confidence if 1 was predicted, else its complement.
+    """``mean (p - y)^2`` for labels 0 and 1; ``p`` is the confidence if 1 was predicted, otherwise 1 minus it.
 
     >>> rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.8)]
     >>> round(BrierScore()(rows).value, 6)

@@ -1,7 +1,7 @@
-"""Selective metrics of a list of `ItemPrediction`, for code that holds one object per item.
+"""Selective metrics of a list of `ItemPrediction`, for code with one object per item.
 
 Each ``compute_x`` is `abstain.metrics.x` of the arrays of the items. The default loss is the absolute error, and
-``abs_norm`` divides it by the width of the item scale 0 to 3. A risk at a coverage that cannot be reached is None.
+``abs_norm`` divides it by the width of the item scale 0 to 3. For a risk at a coverage above the maximum coverage, the function returns None.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def compute_risk_coverage_curve(items: Predictions, *, loss: str = "abs") -> Ris
 
 
 def compute_aurc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
-    """Return the AURC.
+    """Return the AURC, the area under the curve of selective risk over coverage.
 
     >>> compute_aurc([ItemPrediction(2, 1, 1.0), ItemPrediction(None, 0, 0.0)])
     0.5
@@ -96,7 +96,7 @@ def compute_aurc(items: Predictions, *, loss: str = "abs", convention: str = "tr
 
 
 def compute_augrc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
-    """Return the AUGRC.
+    """Return the AUGRC, the area under the curve of generalized risk over coverage.
 
     >>> compute_augrc([ItemPrediction(2, 1, 1.0), ItemPrediction(None, 0, 0.0)])
     0.125
@@ -123,7 +123,7 @@ def compute_augrc_optimal(items: Predictions, *, loss: str = "abs", convention: 
 
 
 def compute_eaurc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
-    """Return the excess AURC.
+    """Return the excess AURC over a perfect ranking.
 
     >>> compute_eaurc([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
     0.75
@@ -132,7 +132,7 @@ def compute_eaurc(items: Predictions, *, loss: str = "abs", convention: str = "t
 
 
 def compute_eaugrc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
-    """Return the excess AUGRC.
+    """Return the excess AUGRC over a perfect ranking.
 
     >>> compute_eaugrc([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
     0.25
@@ -141,7 +141,7 @@ def compute_eaugrc(items: Predictions, *, loss: str = "abs", convention: str = "
 
 
 def compute_aurc_achievable(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
-    """Return the AURC of the lower convex hull of the operating points.
+    """Return the area under the lower convex hull of the risk-coverage curve.
 
     >>> compute_aurc_achievable([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
     0.875
@@ -176,7 +176,7 @@ def compute_augrc_at_coverage(
 def compute_risk_at_coverage(
     items: Predictions, target_coverage: float, *, loss: str = "abs"
 ) -> float | None:
-    """Return the selective risk at a coverage, None if too few items are answered to reach it.
+    """Return the selective risk at a coverage; None if the maximum coverage is smaller.
 
     >>> compute_risk_at_coverage([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)], target_coverage=1.0)
     0.5
@@ -196,7 +196,7 @@ def compute_coverage_at_risk(items: Predictions, target_risk: float, *, loss: st
 
 
 def compute_cmax(items: Predictions) -> float:
-    """Return the largest coverage that can be reached.
+    """Return the maximum coverage, the proportion of items that were answered.
 
     >>> compute_cmax([ItemPrediction(2, 1, 0.1), ItemPrediction(None, 0, 0.5)])
     0.5

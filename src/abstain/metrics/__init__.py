@@ -1,11 +1,12 @@
-"""Metrics: plain functions of arrays, each with the measure that intervals are made of.
+"""Metrics: plain functions of arrays, each with the statistic from which its confidence interval is computed.
 
     from abstain.metrics import aurc, expected_calibration_error, interval_coverage, selective_accuracy
 
-Every function takes what it judges first (``loss, confidence`` or ``y_true, y_pred``) and the rest by name:
-``abstained``, ``sample_weight``, ``cluster``, ``bins``. `abstain.metrics.registry` lists every metric, and `BaseMetric`
-is how to write one. The metric objects, and ``compute_*`` for lists of `ItemPrediction`, are the interfaces of other
-systems (see `abstain.compat`). A metric knows nothing of files, of confidence variants or of intervals.
+Every function takes the evaluated data as its first arguments (``loss, confidence`` or ``y_true, y_pred``). All other
+arguments are passed by name: ``abstained``, ``sample_weight``, ``cluster``, ``bins``. `abstain.metrics.registry` lists
+every metric. To write your own metric, subclass `BaseMetric`. The metric objects, and the ``compute_*`` functions for
+lists of `ItemPrediction`, are interfaces of other systems (see `abstain.compat`). A metric does not depend on files,
+confidence variants or confidence intervals.
 """
 
 # Type checkers read the public names from the `__all__` of each module.
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from abstain.compat.objects import *  # isort: skip
     from abstain.compat.rows import *  # isort: skip
 
-# Where the public names are defined; the modules that most evaluations need come first.
+# The modules that define the public names. Those that most evaluations need come first.
 _MODULES = (
     "abstain.metrics._columns",
     "abstain.metrics._specification",

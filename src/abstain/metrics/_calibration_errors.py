@@ -1,19 +1,19 @@
-"""Statistics of calibration errors: over bins, which reliability curves share, and smooth, without bins.
+"""Statistics of calibration errors: binned errors, and the smooth error without bins.
 
-Rows fall into bins by their confidence. Per bin three sums are enough: how many rows, how many outcomes that came
-true, how much confidence. Bins are left-closed, the last one closed, and an empty bin stays, with count 0.
+Rows are binned by confidence. Three sums per bin are enough: the number of rows, the outcomes and the confidences. Bins
+are closed on the left, and the last one is closed on both sides. Empty bins are kept with count 0.
 
-``uniform`` bins have equal widths on [0, 1]: the bin of a row never changes, so it is a key of the cluster sums.
-``quantile`` bins have equal mass: lower edge ``b`` of ``B`` is the smallest confidence with more than a share
-``b / B`` of the mass at or below it, so that tied confidences share a bin. Edges move with the weights, so that the
-key is the confidence, and every weight vector finds its edges on running sums. A weight of 2 is the row twice in
-either case.
+``uniform`` bins have equal widths on [0, 1]. The bin of a row does not depend on the weights, so the bin is the key of
+the cluster sums. ``quantile`` bins have equal mass: lower edge ``b`` of ``B`` bins is the smallest confidence for which
+more than a proportion ``b / B`` of the mass is at or below it, so tied confidences are in the same bin. The edges
+depend on the weights, so the key is the confidence, and the edges are found on the running sums of every weight vector.
+In both cases a weight of 2 counts a row twice.
 
-The smooth error lays residuals ``y - s`` on a fine grid over [0, 1], each shared by its two neighbours, and smooths
-them with a Gaussian that is reflected at both ends. It is no function of sums over rows, but the grid sums that stand
-in for the rows are, so that they are cluster sums with the cells of the grid as keys. In cosines the smoothing is a
-damping of each frequency, so that a width costs one transform. The width is the one that equals the error it gives.
-What the metrics mean is said in `abstain.metrics.calibration`.
+The smooth error puts residuals ``y - s`` on a fine grid over [0, 1], each divided between its two neighbours, and
+smooths them with a Gaussian that is reflected at both ends. The sums over the grid are cluster sums with the cells as
+keys. After a cosine transform, smoothing multiplies each frequency by a factor, so every width costs only one
+transform. The width is chosen so that it equals the resulting error. The metrics are defined in
+`abstain.metrics.calibration`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("uniform", "quantile")
 
-# A share of a bin by which a running sum of fractional weights may miss an edge that it should land on.
+# The rounding error that is allowed, in bins, if a running sum of fractional weights should end at an edge.
 _TOLERANCE = 1e-9
 
-# Cells of the grid of the smooth error: a power of two for the transform, and far finer than any width that data can
-# tell from zero.
+# Cells of the grid of the smooth error: a power of two for the transform, and much finer than any width that data can
+# distinguish from zero.
 _CELLS = 2048
 _NARROWEST = 1.0 / _CELLS
 _PRECISION = 1e-10
@@ -47,7 +47,7 @@ _PRECISION = 1e-10
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BinSums:
-    """What stands in the bins, each array (batch, groups, bins)."""
+    """The sums of the bins, each array (batch, groups, bins)."""
 
     count: Floats
     outcome: Floats
@@ -63,7 +63,7 @@ def bins_statistic(
     norm: str = "1",
     debiased: bool = False,
 ) -> Statistic:
-    """Return the calibration error of rows that are right or not, averaged over groups of rows, one when left out."""
+    """Return the statistic of the calibration error, averaged over groups of rows. Default: one group."""
     group = np.zeros(len(rows), np.intp) if group is None else group
     binned = _uniform if strategy == "uniform" else _quantile
     sums, width = binned(rows, group, int(group.max(initial=0)) + 1, bins)
@@ -93,13 +93,13 @@ def calibration_errors(sums: BinSums, norm: str, *, debiased: bool = False) -> F
 
 
 def _debiased(sums: BinSums, difference: Floats, total: Floats, norm: str) -> Floats:
-    """Take off what chance alone adds: a bin's variance (norm 2), the excess of a folded normal (norm 1)."""
+    """Subtract the bias due to chance: the variance of each bin (norm 2), or the excess of a folded normal (norm 1)."""
     accuracy = ratio(sums.outcome, sums.count, empty=0.0)
     spread = np.clip(accuracy * (1.0 - accuracy), 0.0, None)
     if norm == "2":
         squares = ratio(difference**2, sums.count, empty=0.0)
         variances = spread * ratio(sums.count, sums.count - 1.0, empty=0.0)
-        # A bin with a single row has no estimate of its variance: it says nothing, rather than everything.
+        # A bin with a single row has no variance estimate, so it contributes 0.
         squares = np.where(sums.count > 1.0, squares - variances, 0.0)
         return np.sqrt(np.clip(ratio(squares.sum(axis=2), total), 0.0, None))
     from scipy.special import ndtr  # noqa: PLC0415
@@ -121,7 +121,7 @@ def uniform_bin(confidence: Floats, bins: int) -> Indices:
 def row_bins(confidence: Floats, weight: Floats, bins: int, strategy: str) -> tuple[Indices, Floats]:
     """Return the bin of every row and the ``bins + 1`` edges.
 
-    Edges of quantile bins run from the lowest to the highest confidence that counts.
+    The outer edges of quantile bins are the lowest and the highest confidence with a positive weight.
     """
     if strategy == "uniform":
         return uniform_bin(confidence, bins), np.arange(bins + 1) / bins
@@ -165,15 +165,15 @@ def _quantile(
 
 
 def _between(running: Floats, proportion: Floats) -> Floats:
-    """Turn running sums (columns, batch, ranks with the ground) into what lies between edges of equal mass."""
+    """Return the sums between edges of equal mass, from running sums (columns, batch, ranks with a leading 0)."""
     run = RunningSums(running[0], running[1])
-    # A bin ends below the rank that reaches its share.
+    # A bin ends below the rank at which its mass is reached.
     edge = np.maximum(run.reaching(run.last_count[:, None] * proportion) - 1, 0)
     return np.diff(np.take_along_axis(running, edge[None], axis=2), prepend=0.0, axis=2)
 
 
 def smooth_statistic(rows: Columns) -> Statistic:
-    """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
+    """Return the statistic of the smooth calibration error; NaN if all weights are 0."""
     position = rows.confidence * _CELLS
     left = np.minimum(position.astype(np.intp), _CELLS - 1)
     right_proportion = position - left
@@ -215,10 +215,10 @@ def _error(cosines: Floats, width: Floats) -> Floats:
 
 
 def _fixed_point(cosines: Floats) -> Floats:
-    """Return the error that equals its own width, by the Illinois form of false position on all rows at once.
+    """Return the error that equals its width, by the Illinois form of false position on all rows at once.
 
-    The error falls as the width grows, so there is one crossing. Where even the narrowest width is wider than
-    its error, that error is returned: it is below the resolution of the grid.
+    The error falls as the width grows, so there is one crossing. If even the narrowest width exceeds its error, that
+    error is returned. It is below the resolution of the grid.
     """
     rows = len(cosines)
     low, high = np.full(rows, _NARROWEST), np.ones(rows)
@@ -235,7 +235,7 @@ def _fixed_point(cosines: Floats) -> Floats:
         middle = (a * fb - b * fa) / (fb - fa)
         value = _error(cosines[active], middle) - middle
         rising = value > 0.0
-        # Halving an end that was kept twice stops false position from creeping up on the root from one side.
+        # Halving the value of an end that was kept twice prevents slow convergence from one side.
         again = last_rising[active] == np.where(rising, 1, -1)
         last_rising[active] = np.where(rising, 1, -1)
         low[active], below[active] = (

@@ -91,7 +91,7 @@ class Rows:
         )
 
     def in_units(self, cluster: Indices | None, units: int | None = None) -> Self:
-        """Return the same rows in other units, numbered from 0; None for a single unit that holds them all."""
+        """Return the same rows in other units, numbered from 0; None for a single unit with all rows."""
         if cluster is None:
             return replace(self, cluster=np.broadcast_to(np.intp(0), len(self)), units=1)
         return replace(self, cluster=cluster, units=int(cluster.max()) + 1 if units is None else units)
@@ -179,7 +179,7 @@ class Columns(Rows):
             raise DataError(f"{first} is empty; there must be at least one row")
         if "y_true" in columns and labels.missing(columns["y_true"]).any():
             row = int(np.argmax(labels.missing(columns["y_true"])))
-            raise DataError(f"y_true is missing at {row_name(row)}; leave out rows without a truth")
+            raise DataError(f"y_true is missing at {row_name(row)}; remove rows without a ground truth")
         declined = _validate.mask(columns.pop("abstained", np.zeros(length, np.bool_)), "abstained", length)
         names = {"y_true": "truth", "y_pred": "prediction"}
         return cls.of(
@@ -199,7 +199,7 @@ class Columns(Rows):
         abstained: Column | int | None = None,
         sample_weight: Column | None = None,
     ) -> Columns:
-        """Check the arguments of a selective metric; a whole number of abstentions becomes that many further rows."""
+        """Check the arguments of a selective metric; a number of abstentions becomes as many additional rows."""
         losses = _validate.floats(loss, "loss")
         length = len(losses)
         levels = np.zeros(length) if confidence is None else _validate.floats(confidence, "confidence")
@@ -207,10 +207,10 @@ class Columns(Rows):
         weight = _validate.weights(sample_weight, length)
         declined = np.zeros(length, np.bool_)
         if abstained is not None and np.ndim(abstained) == 0:
-            further = _validate.whole(abstained, "abstained")  # type: ignore[arg-type]
-            declined = np.r_[declined, np.ones(further, np.bool_)]
-            weight = np.r_[weight, np.ones(further)]
-            losses, levels = np.r_[losses, np.zeros(further)], np.r_[levels, np.zeros(further)]
+            added = _validate.whole(abstained, "abstained")  # type: ignore[arg-type]
+            declined = np.r_[declined, np.ones(added, np.bool_)]
+            weight = np.r_[weight, np.ones(added)]
+            losses, levels = np.r_[losses, np.zeros(added)], np.r_[levels, np.zeros(added)]
         elif abstained is not None:
             declined = _validate.mask(abstained, "abstained", length)
         if not len(losses):
@@ -229,9 +229,9 @@ class Columns(Rows):
         sample_weight: Column | None = None,
         cluster: Column | None = None,
     ) -> Columns:
-        """Check outcomes of 0 or 1 and the probabilities stated for them; without clusters, all rows are one unit.
+        """Check outcomes of 0 or 1 and the probabilities stated for them. Default: all rows are one unit.
 
-        Every row is answered with the prediction that it comes true, so it is right if it does.
+        The prediction of every row is 1, so a row is right if its outcome is 1.
         """
         outcome = _validate.binary(y_true, "y_true")
         probability = probabilities(confidence, "confidence")
@@ -253,8 +253,8 @@ class Columns(Rows):
         """True if the model declined."""
         return ~self.answered
 
-    def once(self, name: str, work: Callable[[], T], *, by_confidence: bool = False) -> T:
-        """Return the result of `work`, called the first time; `by_confidence` if it depends on the confidence."""
+    def compute_once(self, name: str, work: Callable[[], T], *, by_confidence: bool = False) -> T:
+        """Return the result of `work`, called only the first time; `by_confidence` if it depends on the confidence."""
         results = self.in_order if by_confidence else self.shared
         if name not in results:
             results[name] = work()
@@ -263,23 +263,23 @@ class Columns(Rows):
 
     @cached_property
     def ranks(self) -> tuple[Indices, Floats]:
-        """The rank of every answered row, the most confident at 0; and the confidence of each rank."""
+        """The rank of every answered row (0: the most confident), and the confidence of each rank."""
         return keys_descending(self.confidence[self.answered])
 
     @property
     def loss_keys(self) -> tuple[Indices, Floats]:
-        """The number of the loss of every answered row, the smallest at 0; and the loss of each number."""
-        return self.once("loss_keys", lambda: keys_ascending(self.loss[self.answered]))
+        """The rank of the loss of every answered row (0: the smallest), and the loss of each rank."""
+        return self.compute_once("loss_keys", lambda: keys_ascending(self.loss[self.answered]))
 
     @cached_property
     def in_order(self) -> dict[str, Any]:
-        """Results of these rows that depend on their confidence; see `once`."""
+        """Results of these rows that depend on their confidence; see `compute_once`."""
         return {}
 
     @property
     def correct(self) -> Floats:
-        """1 if the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
-        return self.once(
+        """1 if the row is answered and right, otherwise 0. An abstention is never right, nor is the answer None."""
+        return self.compute_once(
             "correct",
             lambda: (labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
         )
@@ -293,15 +293,15 @@ class Columns(Rows):
         """The largest possible loss; if it is unknown, the largest that occurs."""
         if not math.isnan(self.largest_loss):
             return self.largest_loss
-        return self.once(
+        return self.compute_once(
             "worst_loss",
             lambda: float(np.max(self.loss, where=self.answered & np.isfinite(self.loss), initial=0.0)),
         )
 
     @property
     def highest_coverage(self) -> float:
-        """The proportion of all weight that is answered; 0 if there is no weight."""
-        return self.once("highest_coverage", self._highest_coverage)
+        """The proportion of the total weight that is answered; 0 if there is no weight."""
+        return self.compute_once("highest_coverage", self._highest_coverage)
 
     def _highest_coverage(self) -> float:
         total = float(self.weight.sum())
@@ -310,7 +310,7 @@ class Columns(Rows):
     @property
     def lossless(self) -> bool:
         """True if some answered row has no loss."""
-        return self.once("lossless", lambda: bool((self.answered & np.isnan(self.loss)).any()))
+        return self.compute_once("lossless", lambda: bool((self.answered & np.isnan(self.loss)).any()))
 
     @cached_property
     def unranked(self) -> bool:
@@ -318,11 +318,11 @@ class Columns(Rows):
         return bool((self.answered & np.isnan(self.confidence)).any())
 
     def in_units(self, cluster: Indices | None, units: int | None = None) -> Self:
-        """Return the same rows in other units, numbered from 0; None for a single unit that holds them all."""
+        """Return the same rows in other units, numbered from 0; None for a single unit with all rows."""
         return replace(super().in_units(cluster, units), shared={})
 
     def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
-        """Return the rows and one more of weight `count` that is the most confident: right, or wrong with a loss."""
+        """Return the rows and one more of weight `count`, which is the most confident: right, or wrong with a loss."""
         ranked = self.answered & np.isfinite(self.confidence)
         top = np.max(self.confidence, where=ranked, initial=-np.inf) + 1.0
         added = {
@@ -333,12 +333,12 @@ class Columns(Rows):
             "weight": count,
         }
         columns = {name: getattr(self, name) for name in _ROW_COLUMNS}
-        grown = {
+        extended = {
             name: np.r_[column, np.full(1, added.get(name, np.nan), dtype=column.dtype)]
             for name, column in columns.items()
         }
         correct = np.r_[self.correct, float(right)]
-        return replace(self, **grown, results=None, shared={"correct": correct})
+        return replace(self, **extended, results=None, shared={"correct": correct})
 
     def with_loss(self, loss: Floats) -> Columns:
         """Return the same rows under another loss."""
@@ -390,12 +390,12 @@ class Columns(Rows):
 
     @cached_property
     def event(self) -> Floats:
-        """1 if the truth is the positive label, else 0."""
+        """1 if the truth is the positive label, otherwise 0."""
         return _is_label(self.truth, self._positive)
 
     @cached_property
     def prediction_is_positive(self) -> Floats:
-        """1 if the prediction is the positive label, else 0."""
+        """1 if the prediction is the positive label, otherwise 0."""
         return _is_label(self.prediction, self._positive)
 
     @property
@@ -404,12 +404,12 @@ class Columns(Rows):
 
     @cached_property
     def event_probability(self) -> Floats:
-        """The stated probability of the positive label: the confidence if it was predicted, else its complement."""
+        """The stated probability of the positive label: the confidence if it was predicted, otherwise 1 minus it."""
         return np.where(self.prediction_is_positive == 1.0, self.confidence, 1.0 - self.confidence)
 
     @cached_property
     def binary(self) -> Mask:
-        """True if truth and prediction count as 0 or 1: they are, or the positive label was named."""
+        """True if truth and prediction are 0 or 1, or if the positive label was named."""
         if self.positive is not None:
             return np.ones(len(self), np.bool_)
         columns = (self.truth, self.prediction)
@@ -417,7 +417,7 @@ class Columns(Rows):
 
     @cached_property
     def positive_unnamed(self) -> bool:
-        """True if truths are text and no label was named as the positive one."""
+        """True if truths are text and the positive label was not named."""
         text = self.truth.dtype.kind == "O" and any(isinstance(label, str) for label in self.truth.tolist())
         return self.positive is None and text
 
@@ -449,7 +449,7 @@ _ROW_COLUMNS = (
 def weights_and_units(
     length: int, sample_weight: Column | None = None, cluster: Column | None = None
 ) -> dict[str, Any]:
-    """Return the fields of `Rows`; units are numbered by cluster ids, ascending. Default: weights of 1, one unit."""
+    """Return the fields of `Rows`. Units are numbered by ascending cluster id. Default: weights of 1, one unit."""
     weight = _validate.weights(sample_weight, length)
     if cluster is None:
         return {"weight": weight, "cluster": np.broadcast_to(np.intp(0), length), "units": 1}
@@ -458,7 +458,7 @@ def weights_and_units(
 
 
 def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indices]:
-    """Return the distinct labels, ascending, and which of them each row has; a missing label is an error."""
+    """Return the distinct labels, ascending, and the index of each row's label; a missing label is an error."""
     group_labels = _validate.one_dimensional(values, name)
     _validate.same_length(rows, **{name: group_labels})
     try:
@@ -471,7 +471,7 @@ def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indic
         distinct, index = np.unique(group_labels, return_inverse=True)
     except TypeError:
         raise DataError(
-            f"{name} must hold text or numbers, not a mixture, which cannot be ordered; make them all text"
+            f"{name} must be all text or all numbers, because a mixture cannot be sorted; convert the values to text"
         ) from None
     return distinct.tolist(), index.astype(np.intp, copy=False)
 
@@ -486,16 +486,16 @@ def _missing_labels(group_labels: NDArray[Any]) -> Mask:
 
 
 def probabilities(values: Column, name: str) -> Floats:
-    """Return `values` as numbers in [0, 1]; the error names the first row that is not one."""
+    """Return `values` as numbers in [0, 1]; the error names the first row outside this range."""
     array = _validate.floats(values, name)
-    # Two reductions settle the usual case; a NaN fails both comparisons.
+    # This quick check is enough for valid values. A NaN fails both comparisons.
     if len(array) and array.min() >= 0.0 and array.max() <= 1.0:
         return array
     return _validate.unit_interval(array, name)
 
 
 def guidance(values: Column, name: str = "should_abstain") -> Floats:
-    """Return guidance as 1, 0, or NaN where there is none (None); in an object array only booleans are guidance.
+    """Return guidance as 1, 0, or NaN for None; in an object array only booleans are guidance.
 
     >>> guidance([True, None, False])
     array([ 1., nan,  0.])
@@ -508,7 +508,7 @@ def guidance(values: Column, name: str = "should_abstain") -> Floats:
             raise DataError(f"{name} must be True or False, got {array[row]:g} at {row_name(row)}")
         return array.astype(np.float64)
     result = np.full(len(array), np.nan)
-    # A list that holds text would be text throughout as an array.
+    # As an array, a list with one text would be text in every element, so the list itself is read.
     for row, value in enumerate(values if isinstance(values, (list, tuple)) else array.tolist()):
         if isinstance(value, (bool, np.bool_)):
             result[row] = value
@@ -524,5 +524,5 @@ def _is_label(column: NDArray[Any], label: labels.Label) -> Floats:
 
 
 def ratio(above: Floats, below: Floats | Indices, *, empty: float = np.nan) -> Floats:
-    """Divide sums over rows; `empty` where the divisor is not positive."""
+    """Divide sums over rows; the result is `empty` if the divisor is not positive."""
     return np.divide(above, below, out=np.full(np.shape(above), empty), where=below > 0)

@@ -1,7 +1,7 @@
 """The conditions under which metrics are undefined.
 
-A specification lists its conditions in the order in which they are checked; the first one that holds is the reason. The
-code of a condition is written to files and to ``MetricScore.details["reason"]``, its sentence to tables and estimates.
+A specification lists its conditions in the order in which they are checked. The first condition that holds is the
+reason. Its code is written to files and to ``MetricScore.details["reason"]``, its sentence to tables and estimates.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ NOTHING_PREDICTED = Condition(
 )
 ONE_CLASS = Condition(
     "needs_at_least_two_classes_in_ground_truth",
-    "the truths hold fewer than two classes",
+    "the ground truth has fewer than two classes",
     lambda rows: labels.classes(rows.truth)[1] < 2,
 )
 NO_GUIDANCE = Condition(
     "no_should_abstain_metadata",
-    "no row says whether it should be abstained from: should_abstain is missing in the metadata",
+    "no row has guidance on whether to abstain: should_abstain is missing in the metadata",
     lambda rows: not rows.guided.any(),
 )
 NO_CONFIDENCE = Condition(
@@ -58,7 +58,7 @@ NO_CONFIDENCE = Condition(
 )
 NOT_ALL_RANKED = Condition(
     "answered_rows_without_confidence",
-    "some answered rows have no confidence to be ranked by; name another confidence",
+    "some answered rows have no confidence, so they cannot be ranked; choose another confidence",
     lambda rows: rows.unranked,
 )
 NOT_BINARY = Condition(
@@ -73,24 +73,24 @@ POSITIVE_UNNAMED = Condition(
 )
 NOT_NUMBERS = Condition(
     "labels_are_not_numbers",
-    "some truths or answers are text",
+    "some labels or answers are text",
     lambda rows: bool((rows.predicted & np.isnan(rows.truth_number + rows.prediction_number)).any()),
 )
 CONSTANT = Condition(
     "constant_truth_or_prediction",
-    "the truths or the answers do not vary",
+    "the labels or the answers do not vary",
     lambda rows: any(
         len(np.unique(values[rows.predicted])) < 2 for values in (rows.truth_number, rows.prediction_number)
     ),
 )
 NEVER_ABSTAINED = Condition(
     "no_abstentions",
-    "no row with guidance was abstained from",
+    "no row with guidance was declined",
     lambda rows: not (rows.guided & rows.abstained).any(),
 )
 NOTHING_TO_DECLINE = Condition(
     "nothing_to_abstain_from",
-    "no row should have been abstained from, and none was answered wrongly",
+    "no row should have been declined, and no row was answered incorrectly",
     lambda rows: (
         not (
             (rows.should_abstain == 1.0)
@@ -105,7 +105,7 @@ NOTHING_TO_ANSWER = Condition(
 )
 ONE_GUIDANCE = Condition(
     "one_kind_of_row",
-    "all rows with guidance and a confidence are of one kind, and an AUROC compares two",
+    "all rows with guidance and a confidence have the same guidance, and an AUROC compares two kinds",
     lambda rows: len(np.unique(rows.should_abstain[rows.guided & ~np.isnan(rows.confidence)])) < 2,
 )
 ONE_CORRECTNESS = Condition(
@@ -115,17 +115,17 @@ ONE_CORRECTNESS = Condition(
 )
 ONE_EVENT = Condition(
     "one_kind_of_row",
-    "the truths are all positive or all negative, and an AUROC compares two kinds",
+    "the labels are all positive or all negative, and an AUROC compares two kinds",
     lambda rows: len(np.unique(rows.event[rows.stated])) < 2,
 )
 NO_POSITIVE_ANSWER = Condition(
     "no_positive_answers",
-    "nothing was answered with the positive label (1, unless another is named)",
+    "no answer is the positive label (default: 1)",
     lambda rows: not ((rows.prediction_is_positive == 1.0) & rows.answered).any(),
 )
 NO_POSITIVE_TRUTH = Condition(
     "no_positive_truths",
-    "no answered row has the positive label (1, unless another is named) as its truth",
+    "no answered row has the positive label (default: 1) as its ground truth",
     lambda rows: not ((rows.event == 1.0) & rows.answered).any(),
 )
 NO_INTERVALS = Condition(
@@ -135,31 +135,33 @@ NO_INTERVALS = Condition(
 )
 CONSTANT_BOUNDED = Condition(
     "constant_truth",
-    "the truths do not vary, and the criterion divides by their range",
+    "the labels do not vary, and the criterion divides by their range",
     lambda rows: len(np.unique(rows.truth_number[rows.bounded])) < 2,
 )
 SINGLE_INTERVAL = Condition(
-    "single_interval", "there is one interval, and it depends on nothing", lambda rows: rows.bounded.sum() < 2
+    "single_interval",
+    "there is only one interval, and a dependence needs at least two",
+    lambda rows: rows.bounded.sum() < 2,
 )
 NO_SETS = Condition(
     "no_sets",
-    "no answered row has a set; name the column of it (--set, set=)",
+    "no answered row has a set; name its column (--set, set=)",
     lambda rows: not rows.gathered.any(),
 )
 NO_LOSS = Condition(
     "no_loss",
-    "the loss that was asked for is not defined for these labels",
+    "the requested loss is not defined for these labels",
     lambda rows: rows.lossless,
 )
 
 NOT_RIGHT_OR_WRONG = Condition(
     "losses_not_0_or_1",
-    "some losses are neither 0 nor 1, and accuracy is the share of right answers; ask with the loss zero_one",
+    "some losses are neither 0 nor 1, and accuracy is the proportion of correct answers; use the loss zero_one",
     lambda rows: not np.isin(rows.loss[rows.answered], (0.0, 1.0)).all(),
 )
 ONE_LOSS = Condition(
     "one_loss",
-    "all answers have the same loss, so that no ranking is better than another",
+    "all answers have the same loss, so no ranking is better than another",
     lambda rows: len(np.unique(rows.loss[rows.answered & (rows.weight > 0.0)])) < 2,
 )
 
@@ -169,15 +171,17 @@ def unreached(rows: Columns, coverage: float) -> Condition | None:
     highest = rows.highest_coverage
     if highest >= coverage - TOLERANCE:
         return None
-    return _stated("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")
+    return _always("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")
 
 
 def not_totals(rows: Columns, instrument: Instrument) -> Condition | None:
-    """Return the condition of rows that are items of an instrument and not its totals, or None."""
+    """Return the condition of rows that are not totals of an instrument but its items, or None."""
     if rows.scale in (None, instrument.total_scale):
         return None
-    return _stated("not_totals", f"the rows are not totals of {instrument.name}; make them with total_items")
+    return _always(
+        "not_totals", f"the rows are not totals of {instrument.name}; compute totals with total_items"
+    )
 
 
-def _stated(code: str, sentence: str) -> Condition:
+def _always(code: str, sentence: str) -> Condition:
     return Condition(code, sentence, lambda _: True)

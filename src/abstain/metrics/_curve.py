@@ -1,20 +1,20 @@
 """The risk-coverage curve of one ranking under many weight vectors, and the areas below it.
 
 Answered rows are summed by confidence, most confident first, and by loss, smallest first. N is summed separately,
-because it counts abstentions too: coverage is always measured against N. A metric declares what it reads from the curve
-(`CurveNeeds`), and one pass along the ranks serves all metrics of a ranking. Areas of a ranking that is limited to its
-most confident items (`Limited`) are read as those of the whole ranking are. The metrics are defined in
-`abstain.metrics.selective`, the pass along the ranks in `abstain.resampling`.
+because it includes abstentions: coverage is always relative to N. A metric declares which quantities it reads from the
+curve (`CurveNeeds`), and one pass over the ranks computes all metrics of a ranking. A ranking that is limited to its
+most confident items (`Limited`) has the same methods as the full ranking. The metrics are defined in
+`abstain.metrics.selective`, the pass over the ranks in `abstain.resampling`.
 
 Areas are integrated in one of four conventions:
 
-- ``trapezoid``: straight lines between operating points, flat from 0 to the first one;
-- ``interpolated``: inside a tied block the loss sum grows linearly, so the selective risk is a hyperbola, integrated
-  exactly;
-- ``mean``: the mean of the selective risks after each single item, ties in expectation;
-- ``torch-uncertainty``: trapezoid over single items from the first item on, stretched by ``1 / (1 - 1/N)``.
+- ``trapezoid``: straight lines between operating points, constant from 0 to the first one.
+- ``interpolated``: inside a tied block the loss sum grows linearly, so the selective risk is a hyperbola, which is
+  integrated exactly.
+- ``mean``: the mean of the selective risks after each single item, with the expectation over the order of ties.
+- ``torch-uncertainty``: trapezoid over single items from the first item on, multiplied by ``1 / (1 - 1/N)``.
 
-A ranking without information is one tied block: its area is what any order of the items gives on average.
+A ranking without information is one tied block. Its area is the average over all orders of the items.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ if TYPE_CHECKING:
     from abstain.resampling import Crossing
 
 
-# The sum of prefix means that an area over single items is computed from.
+# The sum of prefix means from which an area over single items is computed.
 GROWTH = {"trapezoid": HARMONIC, "interpolated": LOGARITHM, "mean": HARMONIC, "torch-uncertainty": HARMONIC}
-# Guards against rounding where a requested coverage is exactly met by a count.
+# Allows for rounding errors if a count reaches a requested coverage exactly.
 TOLERANCE = 1e-9
-# Running sums are computed for as many weight vectors at once as make about so many numbers.
-_NUMBERS_AT_ONCE = 1 << 20
+# Running sums are computed for several weight vectors at a time, up to about this many numbers.
+_NUMBERS_PER_PART = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Ranking:
     @property
     def by_loss(self) -> ClusterSums:
         """Counts and losses by loss, smallest first; the same for every confidence of these rows."""
-        return self.columns.once("by_loss", self._sum_by_loss)
+        return self.columns.compute_once("by_loss", self._sum_by_loss)
 
     def _sum_by_loss(self) -> ClusterSums:
         key, distinct = self.columns.loss_keys
@@ -88,12 +88,12 @@ class Ranking:
 
     @property
     def losses(self) -> Floats:
-        """The different losses of answered rows, smallest first."""
+        """The distinct losses of answered rows, smallest first."""
         return self.columns.loss_keys[1]
 
     @cached_property
     def by_loss_and_rank(self) -> tuple[ClusterSums, Indices, Indices]:
-        """Sums by loss and rank, smallest loss first; the rank of each cell; and where each loss begins."""
+        """Sums by loss and rank, smallest loss first, with the rank of each cell and the first cell of each loss."""
         loss, _ = self.columns.loss_keys
         key, loss_of_cell, rank_of_cell = keys_of_pairs(loss, self.columns.ranks[0])
         starts = np.flatnonzero(np.diff(loss_of_cell, prepend=-1))
@@ -114,7 +114,7 @@ class Ranking:
     @property
     def counts(self) -> ClusterSums:
         """N and the number of answers of each unit; the same for every confidence of these rows."""
-        return self.columns.once("counts", self._sum_counts)
+        return self.columns.compute_once("counts", self._sum_counts)
 
     def _sum_counts(self) -> ClusterSums:
         columns = self.columns
@@ -123,7 +123,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class CurveNeeds:
-    """What a metric reads from the curve, in addition to N and the number of answers.
+    """The quantities that a metric reads from the curve, in addition to N and the number of answers.
 
     Attributes:
         ranking: the items in the order of confidence.
@@ -131,10 +131,10 @@ class CurveNeeds:
         risk: the area under the selective risk.
         hull: the area under its lower convex hull.
         growth: sums of prefix means, `HARMONIC` or `LOGARITHM`.
-        bounds: risks whose largest coverage is read.
+        bounds: risks for which the largest coverage is computed.
         areas_to: coverages at which an area ends.
         risk_at: coverages at which the risk is read.
-        running: the running sums at every rank, which take memory.
+        running: the running sums at every rank, which take much memory.
     """
 
     ranking: bool = True
@@ -148,26 +148,26 @@ class CurveNeeds:
     running: bool = False
 
     def __or__(self, other: CurveNeeds) -> CurveNeeds:
-        """Return what both read."""
+        """Return the quantities that at least one of two metrics reads."""
         return CurveNeeds(*(getattr(self, each.name) | getattr(other, each.name) for each in fields(self)))
 
     @property
     def targets(self) -> list[tuple[float, bool]]:
-        """The coverages whose crossing is needed, ascending, each with whether the areas below it are."""
+        """The coverages whose crossing is needed, ascending, each with True if the areas below it are needed too."""
         return sorted(
             [*((end, True) for end in self.areas_to), *((coverage, False) for coverage in self.risk_at)]
         )
 
 
 class RankedCurve:
-    """One ranking under one batch of weights; each part is computed when it is first read."""
+    """One ranking with one batch of weights; each part is computed when it is first read."""
 
     def __init__(self, ranking: Ranking, batch: WeightBatch, needs: CurveNeeds | None = None) -> None:
         self.ranking = ranking
         self.batch = batch
         self.needs = CurveNeeds(risk=True) if needs is None else needs
         counts = ranking.counts
-        self.total, self.answered = batch.once(counts, lambda: counts.evaluate(batch)[:, :, 0])
+        self.total, self.answered = batch.compute_once(counts, lambda: counts.evaluate(batch)[:, :, 0])
 
     @cached_property
     def sums(self) -> CurveSums:
@@ -197,18 +197,18 @@ class RankedCurve:
         """Counts, losses and areas along the losses: the perfect ranking. The same for all confidences of a batch."""
         by_loss, growth = self.ranking.by_loss, GROWTH[convention]
         request = CurveRequest(growth=(growth,), alike=True)
-        curve_sums: CurveSums = self.batch.once(
+        curve_sums: CurveSums = self.batch.compute_once(
             (by_loss, growth), lambda: integrate_curve(by_loss, self.batch, request)
         )
         return curve_sums
 
     def crossing(self, coverage: float, *, areas: bool) -> Crossing:
-        """Return where a coverage is crossed."""
+        """Return the crossing of a coverage."""
         return self.sums.crossings[self.needs.targets.index((coverage, areas))]
 
     @property
     def count(self) -> Floats:
-        """How many items are ranked."""
+        """The number of ranked items."""
         return self.sums.count
 
     def aurc(self, convention: str) -> Floats:
@@ -228,15 +228,15 @@ class RankedCurve:
 
 @dataclass(frozen=True, eq=False)
 class Limited:
-    """One ranking in one batch of weights, limited to its most confident items.
+    """One ranking with one batch of weights, limited to its most confident items.
 
-    Its areas and its best order are read as those of the whole `RankedCurve` are.
+    Its methods are those of `RankedCurve`.
 
     Attributes:
-        curve: the whole ranking.
-        curve_sums: the sums of a pass along the ranks.
-        crossing: where that pass crosses the limit.
-        count: how many items are left.
+        curve: the full ranking.
+        curve_sums: the sums of a pass over the ranks.
+        crossing: the sums of that pass at the limit.
+        count: the number of remaining items.
     """
 
     curve: RankedCurve
@@ -252,7 +252,7 @@ class Limited:
     @classmethod
     def to_coverage(cls, curve: RankedCurve, coverage: Floats) -> Limited:
         """Limit a ranking to a coverage for each weight vector."""
-        # Weights that leave no row at all have no coverage; what is divided by their total is undefined anyway.
+        # If all weights are 0, the coverage is NaN; everything divided by the total is undefined in any case.
         target = np.nan_to_num(coverage * curve.total)
         request = CurveRequest(risk=True, areas_at=(True,))
         curve_sums = integrate_curve(curve.ranking.by_confidence, curve.batch, request, target[None])
@@ -260,16 +260,16 @@ class Limited:
 
     @cached_property
     def _cut_proportion(self) -> Floats:
-        """The part of the rank that is cut which is left."""
+        """The remaining proportion of the rank that is cut."""
         above = self.crossing.count_at - self.crossing.count_below
         return (self.count - self.crossing.count_below) / np.maximum(above, np.finfo(np.float64).tiny)
 
     @cached_property
     def areas(self) -> tuple[Floats, Floats]:
-        """The areas under the selective risk and under the loss sum, both in counts, linear inside the cut rank."""
+        """The areas under the selective risk and the loss sum, over counts; both curves are linear in the cut rank."""
         crossing, all_items = self.crossing, self.curve_sums
         risk_at = crossing.loss_at / crossing.count_at
-        # Below the first operating point the risk is flat.
+        # Below the first operating point the risk is constant.
         risk_below = np.divide(
             crossing.loss_below, crossing.count_below, out=risk_at.copy(), where=crossing.count_below > 0
         )
@@ -280,20 +280,23 @@ class Limited:
         return risk, loss
 
     def _cut_area(self, before: Floats, below: Floats, reached: Floats, total: Floats) -> Floats:
-        """The area up to the limit: `before` the cut rank, in which the curve rises from `below` to `reached`."""
+        """Return the area up to the limit: `before` is the area up to the cut rank.
+
+        In the cut rank, the curve goes from `below` to `reached`.
+        """
         height = self.count - self.crossing.count_below
         cut = before + height * (below + 0.5 * self._cut_proportion * (reached - below))
         return np.where(np.isnan(self.crossing.count_at), total, cut)
 
     @cached_property
     def loss(self) -> Floats:
-        """The loss sum of the items that are left, linear inside the cut rank."""
+        """The loss sum of the remaining items; it is linear in the cut rank."""
         crossing = self.crossing
         cut = crossing.loss_below + self._cut_proportion * (crossing.loss_at - crossing.loss_below)
         return np.where(np.isnan(crossing.count_at), self.curve_sums.loss, cut)
 
     def aurc(self, convention: str) -> Floats:
-        """Return the area under the selective risk; only the trapezoid does not look inside the cut rank."""
+        """Return the area under the selective risk; all conventions but the trapezoid split the cut rank."""
         if convention == "trapezoid":
             return self.areas[0] / self.total
         if convention == "interpolated":
@@ -319,7 +322,10 @@ class Limited:
         return area / self.total**2
 
     def _whole_items(self) -> tuple[Floats, RunningSums, RunningSums, Floats]:
-        """Split the limit: whole items, the ranking up to them, up to one item further, and the rest of an item."""
+        """Split the limit into whole items and the rest of an item.
+
+        Returns the number of whole items, the ranking up to them, the ranking up to one item more, and the rest.
+        """
         items = np.floor(self.count + TOLERANCE)
         rest = np.maximum(self.count - items, 0.0)
         return items, truncated(self.curve.running, items), truncated(self.curve.running, items + 1.0), rest
@@ -339,12 +345,12 @@ class Limited:
 
     @property
     def _parts(self) -> list[slice]:
-        """The weight vectors, a few at a time: the running sums of a long ranking take much memory."""
-        rows = max(_NUMBERS_AT_ONCE // max(self.curve.ranking.by_confidence.keys, 1), 1)
+        """The weight vectors in parts, because the running sums of a long ranking take much memory."""
+        rows = max(_NUMBERS_PER_PART // max(self.curve.ranking.by_confidence.keys, 1), 1)
         return [slice(start, start + rows) for start in range(0, len(self.count), rows)]
 
     def optimum(self, convention: str) -> CurveSums:
-        """The items that are left in the best order there could be: the smallest losses first."""
+        """Return the sums of the remaining items in the best possible order, smallest losses first."""
         levels = self.curve.ranking.losses
         count = self._counts_by_loss()
         ground = np.zeros((len(count), 1))
@@ -355,7 +361,7 @@ class Limited:
         return integrate_running_sums(run, CurveRequest(growth=(GROWTH[convention],)))
 
     def _counts_by_loss(self) -> Floats:
-        """How many of the items that are left have each loss, the smallest first: (vectors, losses)."""
+        """Return how many of the remaining items have each loss, smallest first: (vectors, losses)."""
         levels = self.curve.ranking.losses
         if len(levels) == 2 and levels[0] == 0.0:
             wrong = self.loss / levels[1]
@@ -372,13 +378,13 @@ class Limited:
 
 
 def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    """Return the statistic of metrics of one ranking, one column each, all from the same pass along the ranks."""
+    """Return the statistic of metrics of one ranking, one column each, from one pass over the ranks."""
     ranking = Ranking(columns)
     needs = reduce(or_, [metric.curve_needs(metric) for metric in metrics])
 
     def compute(batch: WeightBatch) -> Floats:
         curve = RankedCurve(ranking, batch, needs)
-        # Weights that leave no row at all make 0 / 0 of every metric, which is undefined.
+        # If all weights are 0, every metric is 0 / 0, which is undefined.
         with np.errstate(invalid="ignore"):
             return np.stack([metric.compute(curve, metric) for metric in metrics]).T
 
@@ -398,15 +404,15 @@ CURVE = Family(_curve_statistic, reads_labels=False, has_convention=True)
 
 @dataclass(frozen=True, eq=False)
 class BalancedRanking:
-    """Answered rows by confidence and, within each, by true class; and how many rows each class has in all.
+    """Answered rows summed by confidence and true class, and all rows by true class.
 
-    The weight of a class depends on how many of its rows are drawn.
+    The weight of a class depends on how many of its rows a resample contains.
 
     Attributes:
         by_class: all rows, by class.
         cells: the answered rows, by confidence (most confident first) and then by class.
-        class_of: the class of each of these cells.
-        last: True for the last cell of each confidence: the operating points.
+        class_of: the class of each cell.
+        last: True for the last cell of each confidence, which is an operating point.
     """
 
     by_class: ClusterSums
@@ -428,7 +434,7 @@ class BalancedRanking:
         )
 
     def run(self, batch: WeightBatch) -> tuple[RunningSums, Floats]:
-        """Return the running sums in which all classes that have a row count the same; with N, which stays as it is."""
+        """Return the running sums in which all classes that occur have the same weight, and N, which is unchanged."""
         (size,) = self.by_class.evaluate(batch)
         total = size.sum(axis=1)
         proportion = ratio(np.broadcast_to(total[:, None], size.shape), size, empty=0.0)
@@ -440,7 +446,7 @@ class BalancedRanking:
 
 
 def _balanced_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    """Return the statistic of areas in which every true class counts the same."""
+    """Return the statistic of areas in which every true class has the same weight."""
     ranking = BalancedRanking.of(columns)
 
     def compute(batch: WeightBatch) -> Floats:
@@ -464,13 +470,13 @@ def area_of_run(run: RunningSums, total: Floats, convention: str) -> Floats:
 
 
 def single_item_trapezoid(sums: CurveSums) -> Floats:
-    """Return the trapezoid area of selective risk when each item is its own operating point."""
+    """Return the trapezoid area under the selective risk if each item is a separate operating point."""
     first, last = sums.ends
     return sums.prefix_means[HARMONIC] + 0.5 * (first - last)
 
 
 def one_block(count: Floats, loss: Floats) -> CurveSums:
-    """Return the sums of one tied block: the selective risk is the mean loss from the first item to the last."""
+    """Return the sums of one tied block, in which the selective risk is the mean loss at every count."""
     return CurveSums(
         count=count,
         loss=loss,
@@ -486,24 +492,27 @@ def one_block(count: Floats, loss: Floats) -> CurveSums:
 def mixed_area(run: RunningSums) -> Floats:
     """Return the area, in counts, under the selective risk of the best random mixture of operating points.
 
-    Who answers an item at one threshold with some probability and at another one otherwise reaches every point between
-    the two on the curve of the loss sum. So the lower convex hull of that curve, from where nothing is answered, is the
-    least loss at every count. Its slopes are the mean losses of the ranks after an isotonic regression.
+    A system that applies one threshold with some probability, and another one otherwise, reaches every point between
+    the two on the curve of the loss sum. The lower convex hull of that curve, starting at zero answers, is therefore
+    the smallest loss at every count. Its slopes are the mean losses of the ranks after an isotonic regression.
     """
-    from scipy.optimize import isotonic_regression  # noqa: PLC0415  (few calls ask for it)
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415  (few calls need it)
 
     lowest = np.zeros_like(run.risk_sum)
     for row, (step, loss) in enumerate(zip(run.step, np.diff(run.risk_sum, axis=1), strict=True)):
-        held = step > 0.0
-        if held.any():
-            slopes = isotonic_regression(loss[held] / step[held], weights=step[held]).x
-            lowest[row, 1:][held] = slopes * step[held]
+        filled = step > 0.0
+        if filled.any():
+            slopes = isotonic_regression(loss[filled] / step[filled], weights=step[filled]).x
+            lowest[row, 1:][filled] = slopes * step[filled]
     np.cumsum(lowest, axis=1, out=lowest)
     return prefix_mean_sum(RunningSums(run.count, lowest), continuous=True)
 
 
 def aurc(sums: CurveSums, total: Floats, convention: str, *, by_item: bool = False) -> Floats:
-    """Return the area under selective risk over coverage; a trapezoid goes by operating points, or by single items."""
+    """Return the area under selective risk over coverage.
+
+    The trapezoids are between operating points, or with `by_item` between single items.
+    """
     if convention == "trapezoid":
         return (single_item_trapezoid(sums) if by_item else sums.risk_area) / total
     if convention == "interpolated":
@@ -529,7 +538,7 @@ def aurc_achievable(sums: CurveSums, total: Floats, convention: str) -> Floats:
     area = sums.hull_area
     first, last = sums.ends
     if convention == "mean":
-        # The sum over whole counts of a line exceeds its integral by half of what it climbs.
+        # The sum of a straight line over whole counts exceeds its integral by half of its rise.
         return (area + 0.5 * (last - first)) / total
     if convention == "torch-uncertainty":
         return _stretched(area - first, total)
@@ -537,11 +546,11 @@ def aurc_achievable(sums: CurveSums, total: Floats, convention: str) -> Floats:
 
 
 def _without_ends(means: Floats, ended: RunningSums | CurveSums) -> Floats:
-    """The trapezoid over single items from the first to the last, without the flat piece before the first."""
+    """Return the trapezoid area over single items, from the first to the last, without the part before the first."""
     first, last = ended.ends
     return means - 0.5 * (first + last)
 
 
 def _stretched(area: Floats, total: Floats) -> Floats:
-    """``(area / N) / (1 - 1/N)``; a single item leaves no range to integrate over."""
+    """Return ``(area / N) / (1 - 1/N)``, which is undefined for a single item."""
     return ratio(area, total - 1.0)

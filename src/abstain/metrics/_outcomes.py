@@ -1,8 +1,7 @@
-"""Metrics of outcomes: functions of how many rows were right, wrong and abstained from, and rightly so.
+"""Metrics of outcomes: functions of how many rows were right, wrong and declined, and of how many should have been.
 
-With guidance on which rows should be abstained from, the rows that have it fall into five cells: N1 answerable and
-right, N2 answerable and wrong, N3 answerable and abstained from, N4 not answerable and answered, N5 not answerable and
-abstained from.
+Rows with guidance on whether to decline fall into five cells. Rows that should be answered: N1 right, N2 wrong, N3
+declined. Rows that should be declined: N4 answered, N5 declined.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class OutcomeSums(NamedTuple):
-    """Sums over rows, one entry per weight vector; `right` leaves out right answers where there should be none."""
+    """Sums over rows, one entry per weight vector; `right` excludes correct answers that should be declined."""
 
     n: Floats
     answered: Floats
@@ -38,34 +37,34 @@ class OutcomeSums(NamedTuple):
 
     @property
     def guided(self) -> Floats:
-        """How many rows have guidance."""
+        """The number of rows with guidance."""
         return self.n1 + self.n2 + self.n3 + self.n4 + self.n5
 
     @property
     def abstention_precision(self) -> Floats:
-        """How many of the abstentions were called for."""
+        """The proportion of abstentions that are correct."""
         return ratio(self.n5, self.n3 + self.n5)
 
     @property
     def abstention_recall(self) -> Floats:
-        """How many of the rows better left unanswered were left so."""
+        """The proportion of correct abstentions among rows that should be declined or were answered wrongly."""
         return ratio(self.n5, self.n2 + self.n4 + self.n5)
 
 
 def outcome_columns(columns: Columns) -> list[Mask]:
-    """Return which rows count for each sum of `OutcomeSums` after the first, which counts all rows."""
+    """Return the rows that each sum of `OutcomeSums` counts, except the first sum, which counts all rows."""
     answered, declined = columns.answered, columns.abstained
-    correct, guide = columns.correct == 1.0, columns.should_abstain
-    hold, safe = guide == 1.0, guide == 0.0
+    correct = columns.correct == 1.0
+    should_decline, should_answer = columns.should_abstain == 1.0, columns.should_abstain == 0.0
     return [
         answered,
         correct,
-        correct & ~hold,
-        safe & correct,
-        safe & answered & ~correct,
-        safe & declined,
-        hold & answered,
-        hold & declined,
+        correct & ~should_decline,
+        should_answer & correct,
+        should_answer & answered & ~correct,
+        should_answer & declined,
+        should_decline & answered,
+        should_decline & declined,
     ]
 
 
@@ -78,7 +77,7 @@ OUTCOMES = Family(_outcome_statistic, reads_labels=False)
 
 
 def harmonic(first: Floats, second: Floats) -> Floats:
-    """Return the harmonic mean: 0 where both are 0, NaN where either is undefined."""
+    """Return the harmonic mean: 0 if both are 0, NaN if either is undefined."""
     both = first + second
     mean = np.divide(2.0 * first * second, both, out=np.zeros(np.shape(both)), where=both > 0)
     return np.where(np.isnan(both), np.nan, mean)

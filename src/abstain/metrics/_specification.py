@@ -1,8 +1,8 @@
 """How a metric is specified: its function, direction and unit, when it is undefined, and how it is computed.
 
-Most metrics are functions of a few sums, and metrics of one family share these sums. A family builds one `Statistic`
-for several of its metrics; the `compute` of each metric turns the family's sums into the value. A metric that shares
-nothing has a family to itself (`Family.of_one`).
+Most metrics are functions of a few sums, and metrics of one family use the same sums. A family builds one `Statistic`
+for several of its metrics; the `compute` of each metric turns the family's sums into the value. A metric with separate
+sums is a family of one (`Family.of_one`).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
 PENALIZED, MATCHED, CONDITIONAL, UNDIRECTED = ("penalized", "matched", "conditional", "undirected")
 # How areas of the risk-coverage curve are integrated; see `abstain.metrics._curve`.
 CONVENTIONS = ("trapezoid", "interpolated", "mean", "torch-uncertainty")
-# What a function of labelled answers is called with.
+# The arguments of a function of labelled answers, and the column of each.
 LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
 
-# What a column that is made from others asks of the data.
-_MADE_OF = {
+# The columns of the data from which other columns are computed.
+_SOURCE_COLUMNS = {
     "correct": ("truth", "prediction"),
     "event": ("truth",),
     "event_probability": ("prediction", "confidence"),
     "truth_number": ("truth",),
     "truth_class": ("truth",),
 }
-# What tells labels apart that are equally right or wrong.
+# Columns that distinguish between labels that are equally right or wrong.
 _LABELS = {"truth", "prediction", "event", "event_probability", "truth_number", "truth_class", "results"}
-# Where the metrics of each module are defined.
+# The page that defines the metrics of each module.
 _DEFINED_IN = {
     "abstention": "docs/definitions/abstention.md#{name}",
     "answers": "docs/definitions/accuracy.md#{name}",
@@ -58,7 +58,7 @@ _DEFINED_IN = {
 }
 
 
-# What metrics are called in sentences, tables and charts, if not by their names.
+# The names of metrics in sentences, tables and charts, if they differ from the key.
 _NAMES = {
     "aurc": "AURC",
     "augrc": "AUGRC",
@@ -84,7 +84,7 @@ _NAMES = {
 
 
 def metric_name(key: str) -> str:
-    """Return a metric as people write it.
+    """Return the name of a metric as people write it.
 
     >>> metric_name("augrc"), metric_name("aurc_at_coverage@0.5"), metric_name("selective_accuracy")
     ('AUGRC', 'AURC@0.5', 'selective accuracy')
@@ -109,7 +109,7 @@ class Family:
 
     @classmethod
     def of_one(cls, build: Callable[..., Statistic]) -> Family:
-        """Return the family of a metric that shares nothing; `build` takes the rows and the metric's parameter."""
+        """Return the family of a metric with separate sums; `build` takes the rows and the metric's parameter."""
 
         def build_each(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
             return Statistic.joined(
@@ -128,14 +128,14 @@ _UNDEFINED = Family(_undefined_statistic)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The one number (or name) that a metric may be asked with, as in ``risk_at_coverage@0.8``.
+    """The parameter of a metric, a number or a name, as in ``risk_at_coverage@0.8``.
 
     Attributes:
         name: the argument of the metric's function.
-        default: what it is when nobody says.
-        check: returns a value that is right, and raises where it is not.
-        number: False where it is a name.
-        default_text: False where the metric's name alone is its key at the default, because other tools know it so.
+        default: the default value.
+        check: returns a valid value, and raises an error otherwise.
+        number: False if the value is a name.
+        default_text: False if the key omits the default value, because other tools know the metric without it.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Parameter:
         return f"{value:g}" if self.number else str(getattr(value, "name", value))
 
     def parse(self, text: str, metric: str) -> Any:
-        """Return the value of a text, or say what is wrong with it."""
+        """Return the value that a text contains; the error states why a text is not valid."""
         if not self.number:
             return self.check(text, self.name)
         try:
@@ -160,11 +160,11 @@ class Parameter:
 
 
 def _not_specified(*_arguments: Any, **_parameters: Any) -> NoReturn:
-    raise TypeError("the family of the metric needs its compute function, and of a curve metric curve_needs")
+    raise TypeError("the metric's family requires compute, and for a metric of the curve also curve_needs")
 
 
 class OperatingPoint(NamedTuple):
-    """Where the interval of a metric that jumps is read off the risk-coverage curve: at a coverage or at a risk."""
+    """The coverage or the risk at which the interval of a discontinuous metric is read off the risk-coverage curve."""
 
     columns: Columns
     coverage: float | None = None
@@ -177,33 +177,33 @@ class MetricSpecification:
 
     Attributes:
         function: the function of arrays, or the object that is called with results.
-        arguments: what the function is called with: argument by column.
-        direction: "higher" or "lower" where that is better, "neither" where it depends.
-        unit: what one unit of the value is.
-        family: builds the statistic of this metric and of others that share its sums.
-        compute: computes the metric from the sums of its family, which documents the arguments; required unless the
+        arguments: the arguments of the function, and the column that is passed as each.
+        direction: "higher" or "lower", whichever is better; "neither" if there is no better direction.
+        unit: the unit of the value.
+        family: builds the statistic of this metric and of others with the same sums.
+        compute: computes the metric from the sums of its family, which documents the arguments. Required unless the
             metric is a family of one.
-        curve_needs: of a metric of the risk-coverage curve, what it reads from the curve; required in that family.
-        operating_point: of a metric that jumps between operating points, where its interval is read off the curve.
-        undefined: the conditions under which the metric is undefined, in order.
-        undefined_at: the same, where it depends on the parameter.
-        scale_at: what the metric can be for some rows and a parameter, where its unit does not say.
-        debiased: the same metric without the bias of small bins, around which its interval is made.
-        rows: which rows the function is called with: "all", "stated" (answered, with a confidence), "bounded"
+        curve_needs: the quantities that a metric of the risk-coverage curve reads. Required in that family.
+        operating_point: the point of the curve at which the interval of a discontinuous metric is read.
+        undefined: the conditions under which the metric is undefined, in the order in which they are checked.
+        undefined_at: such a condition that depends on the parameter.
+        scale_at: the possible values of the metric for some rows and a parameter, if the unit does not determine them.
+        debiased: the same metric without the bias of small bins; its interval is computed around this value.
+        rows: the rows that the function is called with: "all", "stated" (answered, with a confidence), "bounded"
             (answered, with an interval) or "gathered" (answered, with a set).
-        answered_only: True where only answered rows are judged, so that the value means little without coverage.
-        comparison: how two systems are compared by it. "penalized": over all items, because a declined item costs.
-            "matched": at the largest coverage that both reach, because declining alone improves the metric.
-            "conditional": over the answered items of each, with both coverages named. "undirected": no winner; every
-            metric without a better direction.
+        answered_only: True if only answered rows are evaluated, so that the value means little without coverage.
+        comparison: how two systems are compared by the metric. "penalized": over all items, because a declined item
+            costs. "matched": at the largest coverage that both reach, because declining more improves the metric.
+            "conditional": over the answered items of each system, with both coverages named. "undirected": no winner.
+            Every metric without a better direction is undirected.
         matched: computes the metric of a ranking that is limited to a coverage, see `abstain.metrics._curve`. Most
-            metrics of the curve compute it as that of the whole ranking. None for a matched metric that names its own
-            coverage.
+            metrics of the curve use the same function for the whole ranking. None if the parameter of a matched metric
+            is its coverage.
         coverage_power: the largest possible value grows with this power of the coverage; 0 if it does not grow.
-        parameter: what the metric may be asked with.
+        parameter: the parameter of the metric, if it has one.
         value: the parameter's value.
-        settings: what else the function is called with.
-        name: the metric's name; the function's own when left out.
+        settings: further arguments of the function.
+        name: the metric's name. Default: the function's name.
     """
 
     function: Callable[..., Any]
@@ -242,27 +242,27 @@ class MetricSpecification:
 
     @property
     def key(self) -> str:
-        """What the metric is called in results: its name, with its parameter where it has one."""
-        asked = self.parameter
-        if asked is None or (not asked.default_text and self.value == asked.default):
+        """The metric's key in results: its name and, if it has one, its parameter."""
+        parameter = self.parameter
+        if parameter is None or (not parameter.default_text and self.value == parameter.default):
             return self.name
-        return f"{self.name}@{asked.text(self.value)}"
+        return f"{self.name}@{parameter.text(self.value)}"
 
     @property
     def summary(self) -> str:
-        """The first sentence of the documentation, without its full stop."""
+        """The first line of the documentation, without its full stop."""
         text = (self.function.__doc__ or "").strip().split("\n")[0]
         return text.removeprefix("Return ").rstrip(".")
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that the metric is made of."""
-        columns = [_MADE_OF.get(column, (column,)) for column in self.arguments.values()]
+        """The columns that the metric is computed from."""
+        columns = [_SOURCE_COLUMNS.get(column, (column,)) for column in self.arguments.values()]
         return tuple(dict.fromkeys(column for part in columns for column in part))
 
     @property
     def ranked(self) -> bool:
-        """True where the metric needs a confidence."""
+        """True if the metric needs a confidence."""
         return "confidence" in self.needs
 
     @property
@@ -288,7 +288,7 @@ class MetricSpecification:
 
     @property
     def definition(self) -> str:
-        """Where the exact definition stands; for a metric of the user's, its module."""
+        """The page with the exact definition; the module of a user-defined metric."""
         named = self.function if hasattr(self.function, "__name__") else type(self.function)
         package, _, page = named.__module__.rpartition(".")
         if package not in ("abstain.metrics", "abstain.compat") or page not in _DEFINED_IN:
@@ -296,7 +296,7 @@ class MetricSpecification:
         return _DEFINED_IN[page].format(name=self.name)
 
     def at(self, value: Any) -> MetricSpecification:
-        """Return the metric asked with another parameter, given as such or as text."""
+        """Return the metric with another parameter, which may be text."""
         if self.parameter is None:
             raise ArgumentError(f"metric {self.name} takes no parameter, got @{value}")
         if isinstance(value, str):
@@ -314,7 +314,7 @@ class MetricSpecification:
         return problem
 
     def scale(self, columns: Columns) -> Scale:
-        """Return what the metric can be for these rows."""
+        """Return the possible values of the metric for these rows."""
         if self.scale_at is not None:
             return self.scale_at(columns, self.value)
         if self.unit == "proportion":
@@ -332,7 +332,7 @@ class MetricSpecification:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameter by its name, where there is one."""
+        """The parameter by name; empty if there is none."""
         return {} if self.parameter is None else {self.parameter.name: self.value}
 
     def point(self, columns: Columns) -> float:
@@ -349,7 +349,7 @@ def specify(*conditions: Condition, **common: Any) -> Callable[..., MetricSpecif
     return metric
 
 
-@np.errstate(over="ignore", invalid="ignore")  # squares and products of the largest numbers lie beyond them
+@np.errstate(over="ignore", invalid="ignore")  # squares and products of very large numbers overflow
 def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return one statistic of several metrics over the same rows, one column each, in their order.
 
@@ -376,7 +376,7 @@ def metrics_of_sums(
 ) -> Statistic:
     """Return the statistic of metrics that are computed from the sums of `values` over rows.
 
-    Their `compute` takes a `sums_type`, a record of the number of rows and of these sums, and the metric's parameter.
+    The `compute` of each metric takes a `sums_type` (the number of rows and these sums) and the metric's parameter.
     """
 
     def compute(*sums: Floats) -> list[Floats]:

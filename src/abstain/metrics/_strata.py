@@ -1,7 +1,7 @@
-"""What the functions of intervals and of sets share: coverage in strata, in groups and in the worst slab, per level.
+"""Shared functions of intervals and sets: coverage in strata, in groups and in the worst slab, per level.
 
-The statistics are those of `abstain.metrics.coverage`, at weights all one; here they become results with counts. The
-registry's metrics of intervals and sets are built here too: over the rows that have such a prediction.
+These functions turn the statistics of `abstain.metrics.coverage` into results with counts. They also build the
+registry's metrics of intervals and sets, over the rows that have such a prediction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CoverageBin:
-    """One stratum: from which key to which, how many rows (or how much weight), and their coverage."""
+    """One stratum: its lowest and highest key, the weight of its rows, and their coverage."""
 
     low: float
     high: float
@@ -49,11 +49,11 @@ class StratifiedCoverage:
     With several levels every array has one row per level; otherwise it has one number per stratum.
 
     Attributes:
-        coverage: share of covered rows in each stratum; NaN where it is empty.
-        counts: how many rows (or how much weight) each stratum holds; empty ones are kept, with 0.
+        coverage: the proportion of covered rows in each stratum; NaN if it is empty.
+        counts: the weight of the rows in each stratum; empty strata are kept, with 0.
         low: the smallest key of each stratum: a width, a size or a feature.
         high: the largest key of each stratum.
-        score: the worst coverage of a stratum that is not empty.
+        score: the lowest coverage of a stratum that is not empty.
     """
 
     coverage: Floats
@@ -78,13 +78,13 @@ class StratifiedCoverage:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupCoverage:
-    """Coverage in groups that the user named; with several levels coverage has one row per level.
+    """Coverage in the user's groups; with several levels, coverage has one row per level.
 
     Attributes:
         groups: the labels of the groups, ascending.
-        coverage: share of covered rows in each group.
-        counts: how many rows (or how much weight) each group holds.
-        score: the worst coverage of a group.
+        coverage: the proportion of covered rows in each group.
+        counts: the weight of the rows in each group.
+        score: the lowest coverage of a group.
     """
 
     groups: tuple[Any, ...]
@@ -97,12 +97,12 @@ class GroupCoverage:
 
 
 def per_level(rows: Rows, values: Sequence[float] | Floats) -> Values:
-    """One number when one level was given, else one number per level."""
+    """Return one number if there is a single level without an axis, otherwise one number per level."""
     return np.asarray(values, dtype=np.float64) if rows.several else float(values[0])
 
 
 def as_counts(weights: Floats) -> NDArray[Any]:
-    """Counts are whole numbers unless the weights are not."""
+    """Return weights as integers if they are whole numbers."""
     return weights.astype(np.int64) if (weights == np.floor(weights)).all() else weights
 
 
@@ -113,7 +113,7 @@ def means(rows: Rows, columns: Sequence[Floats] | Sequence[Mask] | Floats | Mask
 
 
 def by_key(rows: Rows, keys: Sequence[Floats] | Floats, bins: int) -> StratifiedCoverage:
-    """Coverage in equal chunks of the rows ranked by a key, which may differ from level to level."""
+    """Return the coverage in chunks of equal size of the rows ranked by a key; each level has its own keys."""
     strata = [
         Strata.of_rows(key, covered, rows, bins=bins) for key, covered in zip(keys, rows.covered, strict=True)
     ]
@@ -123,7 +123,7 @@ def by_key(rows: Rows, keys: Sequence[Floats] | Floats, bins: int) -> Stratified
 
 
 def by_size(rows: SetRows, bins: int | None) -> StratifiedCoverage:
-    """Coverage by set size, each size apart or in `bins` groups of neighbouring sizes."""
+    """Return the coverage by set size, or with `bins` by groups of neighbouring sizes."""
     borders = size_borders(rows.classes, bins)
     strata = len(borders)
     values, counts = [], []
@@ -138,7 +138,7 @@ def by_size(rows: SetRows, bins: int | None) -> StratifiedCoverage:
 
 
 def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCoverage:
-    """Coverage in groups that the user named."""
+    """Return the coverage in the user's groups."""
     labels, index = named_groups(groups, name, len(rows))
     statistics = [groups_statistic(covered, index, len(labels), rows, name=name) for covered in rows.covered]
     values = np.stack([statistic.points for statistic in statistics])
@@ -154,9 +154,9 @@ def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCovera
 def gap(
     rows: Rows, groups: ArrayLike | None, level: float | Sequence[float], *, by_proportion: bool = False
 ) -> Values:
-    """Return the mean distance of the groups' coverage from the level; without groups, all rows are one.
+    """Return the mean distance of the groups' coverage from the level. Default: all rows are one group.
 
-    Each group counts once, or as much as its share of the rows.
+    All groups have the same weight, or with `by_proportion` the weight of their rows.
     """
     n = len(rows)
     labels, index = ([None], np.zeros(n, np.intp)) if groups is None else named_groups(groups, "groups", n)
@@ -171,7 +171,7 @@ def gap(
 
 
 def by_feature(rows: Rows, feature: ArrayLike, bins: int) -> StratifiedCoverage:
-    """Coverage in equal chunks of the rows ranked by a feature."""
+    """Return the coverage in chunks of equal size of the rows ranked by a feature."""
     key = _validate.finite(feature, "feature")
     _validate.same_length(len(rows), feature=key)
     return by_key(rows, [key] * len(rows.covered), _validate.whole(bins, "bins", least=1))
@@ -187,7 +187,7 @@ def worst_slab(
     held_out: float,
     seed: int,
 ) -> WorstSlab | tuple[WorstSlab, ...]:
-    """Return the slab of the features in which coverage is worst, found on some rows and evaluated on the others."""
+    """Return the slab of features with the lowest coverage, found on some rows and evaluated on the others."""
     search: dict[str, Any] = {
         "proportion": _validate.level(proportion, "proportion"),
         "directions": _validate.whole(directions, "directions", least=1),
@@ -209,10 +209,10 @@ def _stratified(
 
 
 def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Family:
-    """Return the family of a metric that is built from checked predictions."""
+    """Return the family of a metric that is computed from checked predictions."""
     return Family.of_one(lambda columns, **parameters: build(rows_of(columns), **parameters))
 
 
 def mean_of(column: Callable[..., Any]) -> Callable[..., Statistic]:
-    """Return a function that builds the mean of one column of the rows."""
+    """Return a function that builds the statistic of the mean of one column of the rows."""
     return lambda rows, **parameters: means_statistic(("mean",), (column(rows, **parameters),), rows)

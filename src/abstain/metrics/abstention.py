@@ -1,17 +1,16 @@
-"""Abstention safety: whether a model declines when it should, and what its answers are worth with that.
+"""Abstention safety: whether a model declines when it should, and how reliable its answers are.
 
-All functions take labels (``y_true``, ``y_pred``; they match as `abstain.labels` says), ``abstained`` (a
-mask, nothing abstained from when left out) and ``sample_weight`` (multiplicities). Where a metric needs to know
-which rows *should* be abstained from, that is ``should_abstain``: True, False, or None where nobody said. Rows
-with guidance fall into five cells::
+All functions take labels (``y_true`` and ``y_pred``), ``abstained`` (a mask, by default no abstentions) and
+``sample_weight`` (multiplicities). `abstain.labels` defines when labels match. Some metrics need guidance on which rows
+*should* be declined: ``should_abstain`` is True, False, or None if unknown. Rows with guidance fall into five cells::
 
                           right    wrong    abstained
     should be answered    N1       N2       N3
     should be declined    N4 (answered)     N5
 
-An abstention is never right, even where a stored prediction happens to be; an answered None is wrong. A ratio
-over nothing is NaN. Each function is its statistic at weights all one. Accuracy with its kin is in
-`abstain.metrics.answers`, rankings and areas in `abstain.metrics.selective`.
+An abstention is never right, even if a stored prediction matches the label. The answer None is wrong. A ratio with
+denominator 0 is NaN. Accuracy and related metrics are in `abstain.metrics.answers`, rankings and areas in
+`abstain.metrics.selective`.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ __all__ = [
 
 
 def abstention_rate(abstained: Column, *, sample_weight: Column | None = None) -> float:
-    """Return the share of rows that the model declined: abstained / n.
+    """Return the proportion of rows that the model declined: abstained / all rows.
 
     >>> abstention_rate([True, False, False, False])
     0.25
@@ -92,7 +91,7 @@ def abstention_rate(abstained: Column, *, sample_weight: Column | None = None) -
 
 
 def answer_rate(abstained: Column, *, sample_weight: Column | None = None) -> float:
-    """Return the coverage, the share of rows that the model answered: answered / n.
+    """Return the coverage, the proportion of rows that the model answered: answered / all rows.
 
     >>> answer_rate([True, False, False, False])
     0.75
@@ -103,9 +102,10 @@ def answer_rate(abstained: Column, *, sample_weight: Column | None = None) -> fl
 def selective_accuracy(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return correct / answered; NaN when nothing is answered.
+    """Return the proportion of answered rows that are correct: correct / answered.
 
-    It cannot be compared without the coverage at which it was had: who answers less looks better.
+    Higher is better at equal coverage only: a model that answers fewer, easier rows looks better. NaN if nothing is
+    answered.
 
     >>> selective_accuracy([1, 0, 1], [1, 1, None], abstained=[False, False, True])
     0.5
@@ -116,7 +116,7 @@ def selective_accuracy(
 def accuracy_when_answered(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return correct / answered: `selective_accuracy` by its other name.
+    """Return the proportion of answered rows that are correct; another name of `selective_accuracy`.
 
     >>> accuracy_when_answered([1, 0, 1], [1, 1, None], abstained=[False, False, True])
     0.5
@@ -127,7 +127,7 @@ def accuracy_when_answered(
 def wrong_rate(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return wrong answers / n, declined rows included in n.
+    """Return the proportion of all rows that were answered wrongly: wrong / all rows, declined ones included.
 
     Lower is better at equal coverage only: a model that declines more gives fewer wrong answers. Two systems are
     therefore compared at the largest coverage that both reach.
@@ -141,10 +141,10 @@ def wrong_rate(
 def hallucination_rate(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return wrong / (wrong + declined): of the rows that were not answered correctly, how many were answered anyway.
+    """Return the proportion of wrong answers among wrong and declined rows: wrong / (wrong + declined).
 
-    NaN when every row was answered correctly. Lower is better at equal coverage only: a model that declines at random
-    lowers it. Two systems are therefore compared at the largest coverage that both reach.
+    NaN if every row was answered correctly. Lower is better at equal coverage only: declining at random lowers it. Two
+    systems are therefore compared at the largest coverage that both reach.
 
     >>> hallucination_rate([1, 0, 1, 1], [1, 1, None, 1], abstained=[False, False, True, False])
     0.5
@@ -155,7 +155,9 @@ def hallucination_rate(
 def deferral_alignment(
     abstained: Column, should_abstain: Column, *, sample_weight: Column | None = None
 ) -> float:
-    """Return the share of rows with guidance that were treated as it says: mean of ``abstained == should_abstain``.
+    """Return the proportion of rows with guidance on which the model followed it: ``abstained == should_abstain``.
+
+    Higher is better. NaN if no row has guidance.
 
     >>> deferral_alignment([True, False, False], [True, True, None])
     0.5
@@ -167,13 +169,13 @@ def deferral_alignment(
 
 @dataclass(frozen=True, slots=True)
 class DeferralConfusion:
-    """What was done against what should have been done, over the rows with guidance.
+    """The confusion matrix of declining, over the rows with guidance.
 
     Attributes:
-        defer_when_needed: declined, and should be.
-        answer_when_safe: answered, and should be.
-        abstain_when_should_answer: declined, and should be answered.
-        answer_when_should_defer: answered, and should be declined.
+        defer_when_needed: rows that should be declined and were declined.
+        answer_when_safe: rows that should be answered and were answered.
+        abstain_when_should_answer: rows that should be answered and were declined.
+        answer_when_should_defer: rows that should be declined and were answered.
     """
 
     defer_when_needed: float
@@ -183,14 +185,14 @@ class DeferralConfusion:
 
     @property
     def n_labeled(self) -> float:
-        """How many rows have guidance."""
+        """The number of rows with guidance."""
         return sum(astuple(self))
 
 
 def deferral_confusion(
     abstained: Column, should_abstain: Column, *, sample_weight: Column | None = None
 ) -> DeferralConfusion:
-    """Return the four-way confusion of what was done and what should have been done.
+    """Return the confusion matrix of whether rows were declined and whether they should have been.
 
     >>> deferral_confusion([True, False, True], [True, True, False])
     DeferralConfusion(defer_when_needed=1.0, answer_when_safe=0.0, abstain_when_should_answer=1.0,
@@ -211,9 +213,10 @@ def abstention_accuracy(
     should_abstain: Column,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return ``(N1 + N5) / N``: the share of rows with guidance that were answered rightly or declined rightly.
+    """Return the proportion of rows with guidance that were correctly answered or correctly declined.
 
-    Reference: Wen et al., "Know Your Limits: A Survey of Abstention in Large Language Models", 2025.
+    ``(N1 + N5) / (N1 + N2 + N3 + N4 + N5)``. Higher is better. NaN if no row has guidance. Reference: Wen et al., "Know
+    Your Limits: A Survey of Abstention in Large Language Models", 2025.
 
     >>> rows = dict(abstained=[0, 0, 1, 0, 1], should_abstain=[False, False, False, True, True])
     >>> abstention_accuracy([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
@@ -230,7 +233,9 @@ def abstention_precision(
     should_abstain: Column,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return ``N5 / (N3 + N5)``: how many of the abstentions were called for; NaN when there is none.
+    """Return the proportion of abstentions that are correct (the row should be declined): ``N5 / (N3 + N5)``.
+
+    Higher is better. NaN if there are no abstentions.
 
     >>> rows = dict(abstained=[0, 0, 1, 0, 1], should_abstain=[False, False, False, True, True])
     >>> abstention_precision([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
@@ -247,9 +252,9 @@ def abstention_recall(
     should_abstain: Column,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return ``N5 / (N2 + N4 + N5)``: how many of the rows better left unanswered were left so.
+    """Return the proportion of correct abstentions among rows that should be declined or were answered wrongly.
 
-    Those are the rows that should be declined and the answerable ones that were answered wrongly.
+    ``N5 / (N2 + N4 + N5)``. A model that declines everything has a recall of 1. NaN if there are no such rows.
 
     >>> rows = dict(abstained=[0, 0, 1, 0, 1], should_abstain=[False, False, False, True, True])
     >>> abstention_recall([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
@@ -266,7 +271,9 @@ def abstention_f1(
     should_abstain: Column,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the harmonic mean of abstention precision and recall; 0 where both are 0, NaN where one is undefined.
+    """Return the harmonic mean of abstention precision and recall; 0 if both are 0, NaN if one is undefined.
+
+    Higher is better.
 
     >>> rows = dict(abstained=[0, 0, 1, 0, 1], should_abstain=[False, False, False, True, True])
     >>> abstention_f1([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
@@ -283,7 +290,9 @@ def over_conservativeness(
     should_abstain: Column,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return ``N3 / (N1 + N2 + N3)``: how many of the rows that should be answered were declined.
+    """Return the proportion of rows that should be answered but were declined: ``N3 / (N1 + N2 + N3)``.
+
+    Lower is better. NaN if no row should be answered.
 
     >>> rows = dict(abstained=[0, 0, 1, 0, 1], should_abstain=[False, False, False, True, True])
     >>> over_conservativeness([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
@@ -300,9 +309,9 @@ def reliable_accuracy(
     should_abstain: Column | None = None,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return ``N1 / (N1 + N2 + N4)``: how far a given answer can be relied on; NaN when nothing is answered.
+    """Return the proportion of answers that are right; an answer to a row that should be declined counts as wrong.
 
-    An answer where there should be none is wrong whatever it says. Rows without guidance should be answered.
+    ``N1 / (N1 + N2 + N4)``. Higher is better. Rows without guidance should be answered. NaN if nothing is answered.
 
     >>> reliable_accuracy([1, 1, 1], [1, 0, 1], should_abstain=[False, False, True])
     0.3333333333333333
@@ -319,11 +328,11 @@ def effective_reliability(
     cost: float = 1.0,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the mean of 1 for a right answer, ``-cost`` for a wrong one and 0 for an abstention.
+    """Return the mean score per row: 1 for a right answer, ``-cost`` for a wrong one, 0 for an abstention.
 
-    At cost 1 that is ``(N1 - N2 - N4) / N``. An answer where there should be none is wrong whatever it says;
-    rows without guidance should be answered. Reference: Whitehead et al., "Reliable Visual Question
-    Answering: Abstain Rather Than Answer Incorrectly", 2022.
+    With cost 1 it is ``(N1 - N2 - N4) / N``. Higher is better. An answer to a row that should be declined counts as
+    wrong. Rows without guidance should be answered. Reference: Whitehead et al., "Reliable Visual Question Answering:
+    Abstain Rather Than Answer Incorrectly", 2022.
 
     >>> effective_reliability([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1])
     0.25
@@ -336,11 +345,11 @@ def effective_reliability(
 def simpleqa_f(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return SimpleQA's F: the harmonic mean of the share of all rows and of the share of answered rows that are right.
+    """Return SimpleQA's F score: the harmonic mean of accuracy over all rows and accuracy over answered rows.
 
-    With ``c`` correct and ``i`` incorrect proportions: ``CGA = c / (c + i)``, ``F = 2 * CGA * c / (CGA + c)``; 0
-    when every answer is wrong, NaN when nothing is answered. Reference: Wei et al., "Measuring short-form
-    factuality in large language models", 2024.
+    With the proportions ``c`` of correct and ``i`` of incorrect answers, ``CGA = c / (c + i)`` and
+    ``F = 2 * CGA * c / (CGA + c)``. Higher is better. It is 0 if every answer is wrong and NaN if nothing is answered.
+    Reference: Wei et al., "Measuring short-form factuality in large language models", 2024.
 
     >>> simpleqa_f([1, 1, 1, 1], [1, 0, None, None], abstained=[0, 0, 1, 1])
     0.3333333333333333
@@ -356,10 +365,11 @@ def confidence_target_score(
     target: float = 0.75,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the mean of 1 for a right answer, ``-t / (1 - t)`` for a wrong one and 0 for an abstention.
+    """Return the mean score per row: 1 for a right answer, ``-t / (1 - t)`` for a wrong one, 0 for an abstention.
 
-    Answering pays exactly where one is right with a probability above the target ``t``: a model that was told
-    so should decline below it. Reference: Kalai et al., "Why Language Models Hallucinate", 2025.
+    Higher is better. An answer improves the expected score exactly if it is right with a probability above the target
+    ``t``, so a model that knows ``t`` should decline below it. Reference: Kalai et al., "Why Language Models
+    Hallucinate", 2025.
 
     >>> confidence_target_score([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], target=0.5)
     0.25
@@ -380,16 +390,18 @@ def coverage_at_accuracy(
     abstained: Column | None = None,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the largest coverage whose selective accuracy is at least `accuracy`, never splitting a plateau.
+    """Return the largest coverage at which the selective accuracy is at least this accuracy; 0 if there is none.
 
-    0.0 when no working point is as accurate. The loss is 1 for a wrong answer: see `coverage_at_risk`.
+    Higher is better. Only operating points are considered: a tied block is never split. This is `coverage_at_risk`
+    with a loss of 1 for a wrong answer.
 
     >>> coverage_at_accuracy([1, 1, 1, 1], [1, 1, 0, 0], [4, 3, 2, 1], 0.66)
     0.75
     """
     metric = _BY_NAME["coverage_at_accuracy"].at(accuracy)
-    further = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
-    columns = Columns.checked(y_true, y_pred, **further)
+    columns = Columns.checked(
+        y_true, y_pred, abstained=abstained, confidence=confidence, sample_weight=sample_weight
+    )
     _validate.finite(columns.confidence, "confidence", among=columns.answered)
     return metric.point(columns)
 
@@ -399,9 +411,9 @@ def abstention_auroc(
 ) -> float:
     """Return the AUROC of low confidence for rows that should be declined; ties count half.
 
-    That is the probability that a row that should be declined has a lower confidence than one that should be
-    answered, over the rows with guidance and a confidence, abstained ones included: what could be gained by
-    declining below a threshold. NaN when either kind of row is missing.
+    The probability that a row that should be declined has a lower confidence than a row that should be answered. It
+    uses all rows with guidance and a confidence, including abstained ones, and shows how well a threshold could decide
+    which rows to decline. Higher is better. NaN if either kind of row is missing.
 
     >>> abstention_auroc([0.9, 0.2, 0.2, 0.6], [False, True, False, None])
     0.75
@@ -413,14 +425,14 @@ def abstention_auroc(
 
 @dataclass(frozen=True, slots=True)
 class PopulationTable:
-    """What became of every item; unscored ones, which have no truth, stand apart.
+    """The number of items with each outcome.
 
     Attributes:
-        right: answered, and right.
-        wrong: answered, and wrong.
+        right: answered correctly.
+        wrong: answered wrongly.
         abstained: declined.
-        failed: the run produced nothing.
-        unscored: there is no truth to compare with.
+        failed: without any output, because the run failed.
+        unscored: without a ground truth.
     """
 
     right: int
@@ -435,14 +447,14 @@ class PopulationTable:
         return sum(astuple(self))
 
     def proportions(self) -> dict[str, float]:
-        """Return the four outcomes as shares of the items that have a truth or failed; NaN when there is none."""
+        """Return the proportion of each outcome among the scored and failed items; NaN if there are none."""
         counts = {name: getattr(self, name) for name in ("right", "wrong", "abstained", "failed")}
         total = sum(counts.values())
         return {name: count / total if total else float("nan") for name, count in counts.items()}
 
 
 def population_table(items: Items) -> PopulationTable:
-    """Return how many items were answered rightly, answered wrongly, declined, and failed; weights count rows.
+    """Return the number of items with each outcome; weights are multiplicities.
 
     >>> from abstain import Items
     >>> population_table(Items.from_arrays([1, 0, 1, 1], [1, 1, None, None], abstained=[0, 0, 1, 0],
@@ -450,9 +462,9 @@ def population_table(items: Items) -> PopulationTable:
     PopulationTable(right=1, wrong=1, abstained=1, failed=1, unscored=0)
     """
     counts = items.counts
-    missed = item_loss(items, "zero_one").values if counts.answered else np.zeros(len(items))
-    missed = np.where(items.answered, missed, 0.0) * (1.0 if items.weight is None else items.weight)
-    wrong = min(max(round(float(missed.sum())), int(missed.any())), counts.answered)
+    losses = item_loss(items, "zero_one").values if counts.answered else np.zeros(len(items))
+    losses = np.where(items.answered, losses, 0.0) * (1.0 if items.weight is None else items.weight)
+    wrong = min(max(round(float(losses.sum())), int(losses.any())), counts.answered)
     return PopulationTable(counts.answered - wrong, wrong, counts.abstained, counts.failed, counts.unscored)
 
 
@@ -463,7 +475,7 @@ def _outcome(
     at: float | None = None,
     **columns: Column | None,
 ) -> float:
-    """One metric, with its parameter where it has one, at weights all one."""
+    """Return one metric, with its parameter if it has one."""
     metric = _BY_NAME[name] if at is None else _BY_NAME[name].at(at)
     return metric.point(Columns.checked(y_true, y_pred, **columns))
 
@@ -477,15 +489,15 @@ def _safety(
     sample_weight: Column | None,
     at: float | None = None,
 ) -> float:
-    further = {"abstained": abstained, "should_abstain": should_abstain, "sample_weight": sample_weight}
-    return _outcome(name, y_true, y_pred, at, **further)
+    columns = {"abstained": abstained, "should_abstain": should_abstain, "sample_weight": sample_weight}
+    return _outcome(name, y_true, y_pred, at, **columns)
 
 
 def checked_target(target: float, name: str = "target") -> float:
-    """Return a confidence target in [0, 1): at 1 a wrong answer would cost infinitely much."""
+    """Return a confidence target in [0, 1); with a target of 1 a wrong answer would have an infinite cost."""
     number = _validate.real(target, name)
     if not 0.0 <= number < 1.0:
-        raise ArgumentError(f"{name} must fulfil 0 <= target < 1, got {number:g}")
+        raise ArgumentError(f"{name} must be at least 0 and less than 1, got {number:g}")
     return number
 
 
@@ -575,7 +587,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         comparison=PENALIZED,
         parameter=Parameter("target", 0.75, checked_target),
     ),
-    # Against guidance on which rows should be abstained from.
+    # Compared with guidance on which rows should be declined.
     _guided(
         deferral_alignment,
         compute=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
@@ -592,7 +604,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         abstention_recall,
         undefined_if.NOTHING_TO_DECLINE,
         compute=lambda t: t.abstention_recall,
-        # A system that declines everything has a recall of 1, so that the recall alone names no winner.
+        # A system that declines everything has a recall of 1, so the recall does not determine a winner.
         comparison=UNDIRECTED,
     ),
     _guided(
@@ -614,7 +626,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         family=Family.of_one(_abstention_auroc),
         scale_at=_abstention_auroc_scale,
     ),
-    # Over the answered rows, which means little without the coverage.
+    # Over the answered rows; these values mean little without the coverage.
     _metric(
         selective_accuracy,
         undefined_if.NOTHING_ANSWERED,

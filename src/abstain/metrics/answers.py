@@ -1,14 +1,12 @@
-"""Answers: how good they are, always beside how many there are.
+"""Accuracy and related metrics of classifiers that may decline.
 
-`accuracy` and `balanced_accuracy` are over all rows: an abstention is a miss, so that who declines gains nothing.
-Everything else is over the answered rows, and cannot be compared without the coverage at which it was had:
-`classification_scores` gives both at once. Labels match as `abstain.labels` says;
-``abstained`` is a mask (nothing abstained from when left out), ``sample_weight`` holds multiplicities. An answered
-None is wrong. A metric over nothing is NaN.
+`accuracy` and `balanced_accuracy` are over all rows: an abstention counts as wrong, so declining brings no advantage.
+All other metrics are over the answered rows and cannot be compared without the coverage. `classification_scores`
+returns both. `abstain.labels` defines when labels match. ``abstained`` is a mask (default: no abstentions), and
+``sample_weight`` contains multiplicities. The answer None is wrong. A metric of no rows is NaN.
 
-Each function is its statistic at weights all one; the statistics and the registry's entries are below the functions.
-Answers that are numbers are in `abstain.metrics.regression`, whether abstentions were called for in
-`abstain.metrics.abstention`, whether confidences can be believed in `abstain.metrics.calibration`.
+The statistics and the registry entries are below the functions. Answers that are numbers are in
+`abstain.metrics.regression`, abstentions in `abstain.metrics.abstention`, confidences in `abstain.metrics.calibration`.
 """
 
 from __future__ import annotations
@@ -66,13 +64,15 @@ def accuracy(
     treat_abstention_as_neutral: bool = False,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return correct / all; an abstention is wrong even where a stored prediction happens to be right.
+    """Return the proportion of all rows that are answered correctly; an abstention counts as wrong.
+
+    Higher is better. An abstention counts as wrong even if a stored prediction matches the label.
 
     Args:
-        y_true: what is right.
-        y_pred: what the model said.
-        abstained: True where it declined.
-        treat_abstention_as_neutral: leave abstentions out of both counts: then it is the selective accuracy.
+        y_true: the true label of every row.
+        y_pred: the predicted label of every row.
+        abstained: True for rows that the model declined.
+        treat_abstention_as_neutral: exclude abstentions, which gives the selective accuracy.
         sample_weight: multiplicities.
 
     >>> accuracy([1, 0, 1, 1], [1, 1, 1, 1], abstained=[False, False, False, True])
@@ -87,9 +87,9 @@ def accuracy(
 def balanced_accuracy(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return the mean over truth classes of hits / class size; abstained rows and answered Nones are misses.
+    """Return the mean over true classes of the proportion of rows answered correctly; an abstention counts as wrong.
 
-    NaN with fewer than two truth classes.
+    Higher is better. The answer None is wrong. NaN if there are fewer than two true classes.
 
     >>> balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0])
     0.8333333333333333
@@ -106,12 +106,14 @@ def precision(
     abstained: Column | None = None,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return how many of the answers `positive` are right; NaN when there is none.
+    """Return the proportion of the answers with the positive label that are correct; NaN if there are none.
+
+    Higher is better. Computed over the answered rows.
 
     >>> precision([1, 0, 1, 1], [1, 1, 1, 0], abstained=[False, False, False, True])
     0.6666666666666666
     """
-    return _detected("precision", y_true, y_pred, positive, abstained, sample_weight)
+    return _detection_metric("precision", y_true, y_pred, positive, abstained, sample_weight)
 
 
 def recall(
@@ -122,12 +124,14 @@ def recall(
     abstained: Column | None = None,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return how many of the answered rows that are `positive` were said to be; NaN when there is none.
+    """Return the proportion of the positive answered rows whose answer is positive; NaN if there are none.
+
+    Higher is better. Computed over the answered rows.
 
     >>> recall([1, 1, 1, 0], [1, 0, 1, 0], abstained=[False, False, True, False])
     0.5
     """
-    return _detected("recall", y_true, y_pred, positive, abstained, sample_weight)
+    return _detection_metric("recall", y_true, y_pred, positive, abstained, sample_weight)
 
 
 def f1(
@@ -138,18 +142,22 @@ def f1(
     abstained: Column | None = None,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the harmonic mean of precision and recall; 0 where both are 0, NaN where one is undefined.
+    """Return the harmonic mean of precision and recall; 0 if both are 0, NaN if one is undefined.
+
+    Higher is better. Computed over the answered rows.
 
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
     """
-    return _detected("f1", y_true, y_pred, positive, abstained, sample_weight)
+    return _detection_metric("f1", y_true, y_pred, positive, abstained, sample_weight)
 
 
 def macro_f1(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return the mean over the truth classes of the answered rows of ``2 hits / (class size + times predicted)``.
+    """Return the mean over true classes of F1, computed over the answered rows.
+
+    The F1 of a class is ``2 hits / (class size + times predicted)``. Higher is better. NaN if nothing is answered.
 
     >>> macro_f1(["a", "b", "b"], ["a", "a", "b"])
     0.6666666666666666
@@ -161,14 +169,14 @@ def macro_f1(
 def auroc(
     y_true: Column, score: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return how often a row that is 1 has a higher score than one that is 0, on answered rows; ties count half.
+    """Return the probability that a positive row has a higher score than a negative one; ties count half.
 
-    NaN when either class is missing.
+    Higher is better. Computed over the answered rows. NaN if either class is missing.
 
     Args:
         y_true: 1 or 0.
-        score: higher where 1 is more likely; a probability or any other number.
-        abstained: True where the model declined.
+        score: a probability or any other number that is higher if 1 is more likely.
+        abstained: True for rows that the model declined.
         sample_weight: multiplicities.
 
     >>> auroc([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
@@ -193,31 +201,34 @@ def correctness_auroc(
     abstained: Column | None = None,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return how often a right answer has a higher confidence than a wrong one; ties count half.
+    """Return the probability that a right answer has a higher confidence than a wrong one; ties count half.
 
-    Answered rows with a prediction and a confidence count; NaN when all are right or all are wrong.
+    Higher is better. Computed over answered rows with a prediction and a confidence. NaN if all are right or all are
+    wrong.
 
     >>> correctness_auroc([1, 1, 1], [1, 0, 1], [0.9, 0.6, 0.6])
     0.75
     """
-    further = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
-    return _point("correctness_auroc", Columns.checked(y_true, y_pred, **further))
+    columns = Columns.checked(
+        y_true, y_pred, abstained=abstained, confidence=confidence, sample_weight=sample_weight
+    )
+    return _point("correctness_auroc", columns)
 
 
 @dataclass(frozen=True, slots=True)
 class ClassificationScores:
-    """How good the answers are, beside how many there are.
+    """The scores of a classifier that may decline, with its coverage.
 
     Attributes:
         coverage: answered / n.
-        n: weight of all rows.
+        n: the weight of all rows.
         accuracy: correct / n.
-        balanced_accuracy: mean over truth classes of hits / class size.
+        balanced_accuracy: the mean over true classes of hits / class size.
         selective_accuracy: correct / answered.
-        precision: of the answers `positive`, on answered rows.
-        recall: of the rows that are `positive`, on answered rows.
-        f1: harmonic mean of the two.
-        macro_f1: mean over classes, on answered rows.
+        precision: precision of the positive label, over answered rows.
+        recall: recall of the positive label, over answered rows.
+        f1: the harmonic mean of precision and recall.
+        macro_f1: the mean F1 over true classes, over answered rows.
     """
 
     coverage: float
@@ -239,7 +250,7 @@ def classification_scores(
     abstained: Column | None = None,
     sample_weight: Column | None = None,
 ) -> ClassificationScores:
-    """Return the scores of a classifier that may decline, beside its coverage.
+    """Return the scores of a classifier that may decline, with its coverage.
 
     >>> scores = classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
     >>> scores.coverage, scores.recall
@@ -262,10 +273,10 @@ def classification_scores(
 
 
 def auroc_statistic(positive: Floats, score: Floats, columns: Columns) -> Statistic:
-    """Return the statistic of how often a positive row (1) has a higher score than a negative one (0); ties count half.
+    """Return the statistic of the probability that a positive row (1) has a higher score than a negative one (0).
 
-    Along ascending scores, the positives of each rank stand above all negatives of the ranks below and beside those of
-    their own, which count half: one run gives the area of every weight vector.
+    Ties count half: a positive row wins against all negative rows of lower ranks and half of those of the same rank.
+    One pass over the ascending scores gives the area for every weight vector.
     """
     key, distinct = keys_ascending(score)
     cluster_sums = columns.sum_by(key, len(distinct), positive)
@@ -273,8 +284,8 @@ def auroc_statistic(positive: Floats, score: Floats, columns: Columns) -> Statis
     def compute(batch: WeightBatch) -> Floats:
         curve_sums = integrate_curve(cluster_sums, batch, CurveRequest())
         positives, negatives = curve_sums.loss, curve_sums.count - curve_sums.loss
-        # All rows below each positive, less the positives among them; what lies under a curve and what lies beside it
-        # fill the rectangle of its ends.
+        # The sum over positives of the rows below them is the rectangle count * positives less the area under the curve
+        # of positives. The positives among these rows do not count.
         wins = curve_sums.count * positives - curve_sums.loss_area - 0.5 * positives**2
         return ratio(wins, positives * negatives)[:, None]
 
@@ -284,29 +295,29 @@ def auroc_statistic(positive: Floats, score: Floats, columns: Columns) -> Statis
 def detection_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the statistic of precision, recall and F1 of the positive label, over the answered rows."""
     rows = columns.take(columns.answered)
-    truth, said = rows.event, rows.prediction_is_positive
-    return metrics_of_sums(rows, metrics, [truth * said, said, truth], _Detected)
+    truth, predicted = rows.event, rows.prediction_is_positive
+    return metrics_of_sums(rows, metrics, [truth * predicted, predicted, truth], _DetectionSums)
 
 
-class _Detected(NamedTuple):
-    """How many rows there are, are said to be positive and are, are said to be, and are."""
+class _DetectionSums(NamedTuple):
+    """The number of rows, of true positives, of positive predictions and of positive labels."""
 
     n: Floats
     hits: Floats
-    said: Floats
-    actual: Floats
+    predicted: Floats
+    positive: Floats
 
     @property
     def precision(self) -> Floats:
-        return ratio(self.hits, self.said)
+        return ratio(self.hits, self.predicted)
 
     @property
     def recall(self) -> Floats:
-        return ratio(self.hits, self.actual)
+        return ratio(self.hits, self.positive)
 
 
 def _balanced_accuracy(columns: Columns) -> Statistic:
-    """The mean over truth classes of hits / class size; NaN with fewer than two classes."""
+    """Return the statistic of the mean over true classes of hits / class size; NaN with fewer than two classes."""
     codes, classes = labels.classes(columns.truth)
     cluster_sums = columns.sum_by(codes, classes, columns.correct)
 
@@ -320,14 +331,14 @@ def _balanced_accuracy(columns: Columns) -> Statistic:
 
 
 def _macro_f1(columns: Columns) -> Statistic:
-    """The mean over truth classes of ``2 hits / (size + predicted)`` on answered rows."""
+    """Return the statistic of the mean over true classes of ``2 hits / (size + predicted)``, over answered rows."""
     rows = columns.take(columns.answered)
     codes, classes = labels.classes(np.concatenate([rows.truth, rows.prediction]))
     truth, prediction = np.split(codes, 2)
     by_truth = rows.sum_by(truth, classes, rows.correct)
-    # A prediction of None belongs to no class.
-    some = prediction >= 0
-    by_prediction = rows.take(some).sum_by(prediction[some], classes)
+    # The prediction None has no class.
+    has_class = prediction >= 0
+    by_prediction = rows.take(has_class).sum_by(prediction[has_class], classes)
 
     def compute(batch: WeightBatch) -> Floats:
         size, hits = by_truth.evaluate(batch)
@@ -340,7 +351,7 @@ def _macro_f1(columns: Columns) -> Statistic:
 
 
 def _auroc(columns: Columns) -> Statistic:
-    """The AUROC of the stated probability of the positive label."""
+    """Return the statistic of the AUROC of the stated probability of the positive label."""
     rows = columns.take(columns.stated)
     return auroc_statistic(rows.event, rows.event_probability, rows)
 
@@ -351,11 +362,11 @@ def _correctness_auroc(columns: Columns) -> Statistic:
 
 
 def _point(name: str, columns: Columns) -> float:
-    """One metric of some rows, at weights all one."""
+    """Return the value of one metric for some rows."""
     return _BY_NAME[name].point(columns)
 
 
-def _detected(
+def _detection_metric(
     name: str,
     y_true: Column,
     y_pred: Column,

@@ -1,9 +1,10 @@
-"""Metrics of the user's: the class to write one with, where they come from, and how they are measured.
+"""User-defined metrics: the base class, how they are found, and how they are computed.
 
-A metric object is called with a list of evaluation results. Adding one means subclassing `BaseMetric` and writing
-``compute()``; it is found by an entry point of an installed package (group ``abstain.metrics``), by its import path
-(``package.module:Class``), or by being handed over. It sees rows as objects, so a weight repeats a row:
-slower than cluster sums, with the same weights. The built-in metrics are functions of arrays and stand elsewhere.
+A metric object is called with a list of evaluation results. To add a metric, subclass `BaseMetric` and write
+``compute()``. A metric is found through an entry point of an installed package (group ``abstain.metrics``), through its
+import path (``package.module:Class``), or passed as an object. It receives rows as objects, so a weight repeats a row.
+This is slower than cluster sums but uses the same weights. The built-in metrics are functions of arrays in other
+modules.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ ENTRY_POINT_GROUP = "abstain.metrics"
 
 
 class BaseMetric(ABC):
-    """A metric over evaluation results; subclass it, set `name`, and write `compute`.
+    """A metric over evaluation results. Subclass it, set `name`, and write `compute`.
 
     Attributes:
         name: the metric's key on the command line and in files.
-        direction: "higher" or "lower" where that is better, "neither" where it depends.
-        unit: what one unit of the value is, such as "share", which lies in [0, 1], and so does its interval.
+        direction: "higher" or "lower", whichever is better; "neither" if there is no better direction.
+        unit: the unit of the value. A "proportion" lies in [0, 1], and so does its confidence interval.
 
     >>> class Verbosity(BaseMetric):
     ...     name = "mean_output_tokens"
@@ -61,14 +62,14 @@ class BaseMetric(ABC):
 
     @abstractmethod
     def compute(self, results: list[EvaluationResult]) -> MetricScore:
-        """Compute the metric; the rows are checked, there is at least one, and each has a truth."""
+        """Compute the metric. The rows are checked, there is at least one, and each has a ground truth."""
 
     def __call__(self, results: Iterable[Any]) -> MetricScore:
-        """Check the rows and compute the metric; failed rows and those without a truth are counted and left out."""
+        """Check the rows and compute the metric; rows that failed or have no ground truth are counted and excluded."""
         rows = check_results(results)
         evaluated = [row for row in rows if row.evaluated]
         if not evaluated:
-            raise DataError("there is no row to judge: every row failed or has no ground_truth")
+            raise DataError("there is no row to evaluate: every row failed or has no ground_truth")
         score = self.compute(evaluated)
         if len(evaluated) == len(rows):
             return score
@@ -77,7 +78,7 @@ class BaseMetric(ABC):
         return replace(score, details={**score.details, **left_out})
 
     def specification(self, name: str = "") -> MetricSpecification:
-        """Return the registry's entry of this metric; a metric of the user's is measured on rows, as objects."""
+        """Return the registry entry of this metric, which is computed from rows as objects."""
         return MetricSpecification(
             self,
             {"results": "results"},
@@ -89,43 +90,43 @@ class BaseMetric(ABC):
 
 
 def user_specification(metric: object, name: str = "") -> MetricSpecification:
-    """Return the entry of a metric object, or of a class that can be made without arguments."""
-    made = metric
+    """Return the registry entry of a metric object, or of a class that takes no arguments."""
+    instance = metric
     if isinstance(metric, type):
         try:
-            made = metric()
+            instance = metric()
         except TypeError as problem:
             raise ArgumentError(
-                f"metric {metric.__name__} cannot be made without arguments ({problem})"
+                f"metric {metric.__name__} cannot be created without arguments ({problem})"
             ) from None
-    if not isinstance(made, BaseMetric):
-        raise ArgumentError(f"a metric must be a BaseMetric, got {_validate.kind(made)}")
-    return made.specification(name)
+    if not isinstance(instance, BaseMetric):
+        raise ArgumentError(f"a metric must be a BaseMetric, got {_validate.kind(instance)}")
+    return instance.specification(name)
 
 
 def entry_point_metrics() -> dict[str, Any]:
-    """Return what the entry points of installed packages name, by name."""
-    from importlib.metadata import entry_points  # noqa: PLC0415  (it reads the environment; few calls need it)
+    """Return the metrics that the entry points of installed packages name, by entry point."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  (slow to import, and few calls need it)
 
     return {entry.name: _loaded(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def imported_metric(path: str) -> Any:
-    """Import ``package.module:Class``, looking in the working directory too, as `python -m` does."""
+    """Import ``package.module:Class``, also from the working directory, as `python -m` does."""
     module_name, _, attribute = path.partition(":")
-    here = os.getcwd()  # noqa: PTH109  (what goes onto the path is text)
-    added = here not in sys.path and "" not in sys.path
+    working_directory = os.getcwd()  # noqa: PTH109  (entries of sys.path are text)
+    added = working_directory not in sys.path and "" not in sys.path
     if added:
-        sys.path.insert(0, here)
+        sys.path.insert(0, working_directory)
     try:
         module = importlib.import_module(module_name)
     except Exception as problem:
-        # Any exception that the user's module raises is an error of the argument that named it.
+        # Whatever the user's module raises, the argument that named it is wrong.
         reason = f"{type(problem).__name__}: {problem}"
         raise ArgumentError(f"metric {path!r}: cannot import {module_name!r} ({reason})") from problem
     finally:
         if added:
-            sys.path.remove(here)
+            sys.path.remove(working_directory)
     if not hasattr(module, attribute):
         hint = _validate.suggestion(attribute, vars(module))
         raise ArgumentError(f"metric {path!r}: {module_name} has no {attribute!r}{hint}")
@@ -142,9 +143,9 @@ def _loaded(entry: Any) -> Any:
 
 
 def _results_statistic(columns: Columns, *, metric: BaseMetric) -> Statistic:
-    """Return the statistic of a metric object, which sees every row as often as its weight says.
+    """Return the statistic of a metric object, which receives every row as many times as its weight.
 
-    Weights for which the metric divides by zero, or says NaN, are weights for which it is undefined.
+    If the metric divides by zero or returns NaN for some weights, it is undefined for them.
     """
     if columns.results is None:
         raise ArgumentError(f"metric {metric.name} needs the rows as evaluation results")
@@ -156,8 +157,8 @@ def _results_statistic(columns: Columns, *, metric: BaseMetric) -> Statistic:
         fractions = times[repetitions != times]
         if len(fractions):
             raise ArgumentError(
-                f"metric {metric.name} is written for rows, and a row cannot count {fractions[0]:g} times; use whole "
-                "weights"
+                f"metric {metric.name} is computed from whole rows, and a row cannot count {fractions[0]:g} times; use "
+                "whole-number weights"
             )
         rows = [results[row] for row in np.repeat(np.arange(len(columns)), repetitions).tolist()]
         return _computed(metric, rows) if rows else math.nan

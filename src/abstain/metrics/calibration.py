@@ -1,14 +1,14 @@
-"""Calibration: whether a confidence of 0.8 comes true 8 times in 10.
+"""Calibration: whether answers with a confidence of 0.8 are right 8 times out of 10.
 
-``y_true`` is the outcome of every row, 1 where the answer was right (or the event happened) and 0 where not;
-``confidence`` is the probability that was stated for it. ``sample_weight`` holds multiplicities: a weight of 2 is the
-row twice. Binned metrics name their ``bins``, ``strategy`` (``uniform`` or ``quantile``, see
-`abstain.metrics._calibration_errors`) and ``norm`` (1, 2 or "max") explicitly, because a calibration error without them
-means nothing.
+``y_true`` is the outcome of every row: 1 if the answer was right (or the event happened), otherwise 0. ``confidence``
+is the probability that was stated for it. ``sample_weight`` contains multiplicities: a weight of 2 counts the row
+twice. Binned metrics have the arguments ``bins``, ``strategy`` (``uniform`` or ``quantile``, see
+`abstain.metrics._calibration_errors`) and ``norm`` (1, 2 or "max"), because a calibration error cannot be interpreted
+without them.
 
-Each scalar is its statistic at weights all one; `calibration_measure` returns the statistic. Tests of calibration are
-in `abstain.metrics.calibration_tests` and reliability curves in `abstain.metrics.reliability`; both are found here too.
-Abstained items have no place here: leave them out before the call.
+`calibration_measure` returns the statistic of a metric. Tests of calibration are in `abstain.metrics.calibration_tests`
+and reliability curves in `abstain.metrics.reliability`; both can also be imported from here. Exclude abstained items
+before the call.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 DEFAULT_BINS = 15
-# Stated certainties that turn out wrong would otherwise cost infinitely much.
+# Without clipping, a wrong answer with confidence 1 would have an infinite cost.
 DEFAULT_CLIP = 1e-6
 # Probabilities in single precision do not add up to 1 exactly.
 _SUM_TOLERANCE = 1e-4
@@ -88,7 +88,7 @@ def expected_calibration_error(
     debiased: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the expected calibration error: the gap between accuracy and confidence, averaged over bins.
+    """Return the expected calibration error: the mean gap between accuracy and confidence over bins.
 
     With ``n_b`` rows in bin b, their accuracy ``acc_b`` and mean confidence ``conf_b``::
 
@@ -96,21 +96,21 @@ def expected_calibration_error(
         norm 2      sqrt( sum_b (n_b / n) (acc_b - conf_b)^2 )
         norm "max"  max_b |acc_b - conf_b|
 
-    The plug-in value is biased upwards, the more so the fewer rows a bin has. ``debiased=True`` takes the
-    bias off: for norm 2 the variance ``acc_b (1 - acc_b) / (n_b - 1)`` of each bin's accuracy, for norm 1 the
-    excess of ``E|Z|`` over ``|gap|``, ``Z`` normal around the gap with variance ``acc_b (1 - acc_b) / n_b``;
-    the result is not below 0.
+    Lower is better. The plug-in value is biased upwards, and the bias grows as the bins get smaller. ``debiased=True``
+    subtracts the bias. For norm 2 it is the variance ``acc_b (1 - acc_b) / (n_b - 1)`` of each bin's accuracy. For
+    norm 1 it is the excess of ``E|Z|`` over ``|gap|`` for a normal ``Z`` around the gap with variance
+    ``acc_b (1 - acc_b) / n_b``. The result is at least 0.
 
     References: Naeini, Cooper and Hauskrecht, "Obtaining Well Calibrated Probabilities Using Bayesian
     Binning", 2015; Kumar, Liang and Ma, "Verified Uncertainty Calibration", 2019 (debiased).
 
     Args:
-        y_true: 1 where the row came true, else 0.
+        y_true: the outcome, 1 or 0.
         confidence: the stated probability, in [0, 1].
-        bins: how many bins.
+        bins: the number of bins.
         strategy: "uniform" for equal widths, "quantile" for equal mass.
         norm: 1, 2 or "max".
-        debiased: take the bias of small bins off; for norms 1 and 2.
+        debiased: subtract the bias of small bins; for norms 1 and 2.
         sample_weight: multiplicities.
 
     >>> round(expected_calibration_error([1, 0, 1, 1], [0.9, 0.8, 0.6, 0.55], bins=10), 6)
@@ -132,20 +132,20 @@ def classwise_calibration_error(
     debiased: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the mean over classes of the calibration error of ``1[y_true = class]`` against that class's probability.
+    """Return the mean over classes of the calibration error of the probability of each class.
 
-    Reference: Kull et al., "Beyond temperature scaling: Obtaining well-calibrated multi-class probabilities
-    with Dirichlet calibration", 2019.
+    For each class, the outcome is ``1[y_true = class]``. Lower is better. Reference: Kull et al., "Beyond temperature
+    scaling: Obtaining well-calibrated multi-class probabilities with Dirichlet calibration", 2019.
 
     Args:
         y_true: the true class of every row.
-        probabilities: (rows, classes), each in [0, 1]; rows need not add up to 1, each class is judged by
-            itself.
-        classes: the class of each column; 0, 1, 2, ... when left out.
-        bins: how many bins.
+        probabilities: (rows, classes), each in [0, 1]; rows need not add up to 1, because each class is evaluated
+            separately.
+        classes: the class of each column. Default: 0, 1, 2, ...
+        bins: the number of bins.
         strategy: "uniform" or "quantile".
         norm: 1, 2 or "max".
-        debiased: take the bias of small bins off.
+        debiased: subtract the bias of small bins.
         sample_weight: multiplicities.
 
     >>> round(classwise_calibration_error([0, 1], [[0.9, 0.1], [0.3, 0.7]]), 6)
@@ -177,22 +177,22 @@ def top_label_calibration_error(
     debiased: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the mean over predicted labels of each label's own calibration error.
+    """Return the mean over predicted labels of the calibration error of the rows with that label.
 
-    ``(1/L) * sum_l ECE_l``, where ``ECE_l`` is over the rows that were predicted as ``l`` and ``L`` counts
-    the labels that were predicted at all: a rare label weighs as much as a common one. Reference: Gupta and
-    Ramdas, "Top-label calibration and multiclass-to-binary reductions", 2022.
+    ``(1/L) * sum_l ECE_l``. ``ECE_l`` is the calibration error of the rows predicted as ``l``, and ``L`` is the number
+    of labels that were predicted. A rare label has the same weight as a common one. Lower is better. Reference:
+    Gupta and Ramdas, "Top-label calibration and multiclass-to-binary reductions", 2022.
 
     Args:
         y_true: the true label of every row.
-        y_pred: the predicted label of every row, or (rows, classes) probabilities, whose largest is the
-            prediction (the first of equals) and its confidence.
-        confidence: the confidence in the predicted label; leave it out with probabilities.
-        classes: the class of each column of probabilities; 0, 1, 2, ... when left out.
-        bins: how many bins.
+        y_pred: the predicted label of every row, or (rows, classes) probabilities. The class with the largest
+            probability (the first of equal ones) is then the prediction, and its probability the confidence.
+        confidence: the confidence in the predicted label. Omit it if you pass probabilities.
+        classes: the class of each column of probabilities. Default: 0, 1, 2, ...
+        bins: the number of bins.
         strategy: "uniform" or "quantile".
         norm: 1, 2 or "max".
-        debiased: take the bias of small bins off.
+        debiased: subtract the bias of small bins.
         sample_weight: multiplicities.
 
     >>> round(top_label_calibration_error(["a", "b", "b"], ["a", "a", "b"], [0.9, 0.7, 0.6]), 6)
@@ -219,13 +219,13 @@ def top_label_calibration_error(
 def smooth_calibration_error(
     y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the smooth calibration error: calibration error without bins.
+    """Return the smooth calibration error (smECE), which smooths with a kernel instead of bins.
 
-    ``smECE_h = integral over [0, 1] of |r_h(t)| dt`` with ``r_h(t) = (1/n) * sum_i K_h(t, s_i) (y_i - s_i)``
-    and ``K_h`` the Gaussian of width ``h`` reflected at 0 and 1; the width is the one with ``smECE_h = h``.
-    It moves continuously with the confidences, where a binned error jumps when one of them crosses an edge.
-    Residuals are laid on a grid of 2048 cells; a value below 1/2048 is below its resolution. Reference:
-    Błasiok and Nakkiran, "Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing", 2023.
+    ``smECE_h = integral over [0, 1] of |r_h(t)| dt`` with ``r_h(t) = (1/n) * sum_i K_h(t, s_i) (y_i - s_i)``.
+    ``K_h`` is the Gaussian of width ``h`` reflected at 0 and 1. The width is chosen so that ``smECE_h = h``. Lower is
+    better. The error is continuous in the confidences, whereas a binned error jumps if one of them crosses an edge.
+    Residuals are put on a grid of 2048 cells, so values below 1/2048 are below the resolution. Reference: Błasiok and
+    Nakkiran, "Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing", 2023.
 
     >>> round(smooth_calibration_error([1, 1, 0, 1], [0.8, 0.8, 0.8, 0.8]), 4)
     0.05
@@ -234,9 +234,9 @@ def smooth_calibration_error(
 
 
 def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
-    """Return the Brier score, ``mean (s - y)^2``; lower is better.
+    """Return the Brier score, the mean squared difference between confidence and outcome: ``mean (s - y)^2``.
 
-    Reference: Brier, "Verification of Forecasts Expressed in Terms of Probability", 1950.
+    Lower is better. Reference: Brier, "Verification of Forecasts Expressed in Terms of Probability", 1950.
 
     >>> round(brier_score([1, 0], [0.9, 0.2]), 6)
     0.025
@@ -253,14 +253,14 @@ def multiclass_brier_score(
 ) -> float:
     """Return the Brier score of all classes: ``mean over rows of sum over classes (p - 1[y = class])^2``, in [0, 2].
 
-    Lower is better. For two classes it is twice `brier_score` of either. It needs the probability of every class, and
-    a confidence in one answer is not enough, so that it is a function of arrays alone. Reference: Brier,
-    "Verification of Forecasts Expressed in Terms of Probability", 1950.
+    Lower is better. For two classes it is twice the `brier_score` of either class. It needs the probability of every
+    class, so it is available only as a function of arrays. Reference: Brier, "Verification of Forecasts Expressed in
+    Terms of Probability", 1950.
 
     Args:
         y_true: the true class of every row.
         probabilities: (rows, classes), each in [0, 1]; those of a row add up to 1.
-        classes: the class of each column; 0, 1, 2, ... when left out.
+        classes: the class of each column. Default: 0, 1, 2, ...
         sample_weight: multiplicities.
 
     >>> round(multiclass_brier_score([0, 2], [[0.7, 0.2, 0.1], [0.5, 0.0, 0.5]]), 6)    # (0.14 + 0.5) / 2
@@ -268,15 +268,15 @@ def multiclass_brier_score(
     """
     column, scores = _class_columns(y_true, probabilities, classes)
     rows, total = len(scores), scores.sum(axis=1)
-    astray = np.abs(total - 1.0) > _SUM_TOLERANCE
-    if astray.any():
-        row = int(np.argmax(astray))
+    wrong = np.abs(total - 1.0) > _SUM_TOLERANCE
+    if wrong.any():
+        row = int(np.argmax(wrong))
         raise DataError(
-            f"probabilities at {row_name(row)} add up to {total[row]:g} ({int(astray.sum())} such rows); "
+            f"probabilities at {row_name(row)} add up to {total[row]:g} ({int(wrong.sum())} such rows); "
             "those of a row must add up to 1"
         )
     stated = scores[np.arange(rows), column]
-    # The sum over all classes, with the true one taken as 0 and then put right.
+    # The sum of p^2 over all classes, corrected for the true class: (p - 1)^2 = p^2 - 2p + 1.
     distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
     weighted = Columns.of(rows, weight=_validate.weights(sample_weight, rows))
     return means_statistic(("multiclass_brier_score",), [distance], weighted).point
@@ -289,12 +289,14 @@ def negative_log_likelihood(
     clip: float = DEFAULT_CLIP,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the mean negative log-likelihood, ``-mean(y log s + (1 - y) log(1 - s))``, in nats; lower is better.
+    """Return the mean negative log-likelihood in nats: ``-mean(y log s + (1 - y) log(1 - s))``.
+
+    Lower is better.
 
     Args:
-        y_true: 1 where the row came true, else 0.
+        y_true: the outcome, 1 or 0.
         confidence: the stated probability, in [0, 1].
-        clip: confidences are moved into ``[clip, 1 - clip]``, so that no certainty costs infinitely much.
+        clip: confidences are clipped to ``[clip, 1 - clip]``, so that every cost is finite.
         sample_weight: multiplicities.
 
     >>> round(negative_log_likelihood([1, 0], [0.5, 0.5]), 6)
@@ -306,17 +308,17 @@ def negative_log_likelihood(
 
 @dataclass(frozen=True, slots=True)
 class BrierDecomposition:
-    """The Brier score taken apart: ``brier_score = reliability - resolution + uncertainty + within_bin``.
+    """The components of the Brier score: ``brier_score = reliability - resolution + uncertainty + within_bin``.
 
     Attributes:
         brier_score: ``mean (s - y)^2``.
         reliability: ``sum_b (n_b / n) (conf_b - acc_b)^2``; lower is better.
         resolution: ``sum_b (n_b / n) (acc_b - acc)^2``; higher is better.
-        uncertainty: ``acc (1 - acc)``, which no forecaster can change.
-        within_bin: what the spread of confidences inside bins adds; 0 when each distinct confidence is a
+        uncertainty: ``acc (1 - acc)``, which does not depend on the confidences.
+        within_bin: the contribution of different confidences in the same bin; 0 if each distinct confidence is a
             group.
         n: the weight of all rows.
-        groups: how many groups hold rows.
+        groups: the number of groups with rows.
     """
 
     brier_score: float
@@ -338,11 +340,10 @@ def brier_decomposition(
 ) -> BrierDecomposition:
     """Return the Brier score with its reliability, resolution and uncertainty.
 
-    Rows are grouped by their distinct confidences, for which the three parts add up exactly. Where
-    confidences are continuous nearly every row is a group of its own, and the parts say little: group them
-    with ``bins`` then, and the remainder is `within_bin`. References: Murphy, "A New Vector Partition of the
-    Probability Score", 1973; Stephenson, Coelho and Jolliffe, "Two Extra Components in the Brier Score
-    Decomposition", 2008.
+    By default rows are grouped by distinct confidence, and the three components add up exactly. If confidences are
+    continuous, nearly every row is a separate group and the components are not informative. Group rows with ``bins`` in
+    that case; the remainder is `within_bin`. References: Murphy, "A New Vector Partition of the Probability Score",
+    1973; Stephenson, Coelho and Jolliffe, "Two Extra Components in the Brier Score Decomposition", 2008.
 
     >>> parts = brier_decomposition([1, 0, 1, 1], [0.4, 0.4, 0.8, 0.8])
     >>> round(parts.reliability, 6), round(parts.resolution, 6), round(parts.uncertainty, 6)
@@ -355,16 +356,16 @@ def brier_decomposition(
         settings = _bin_settings(bins=bins, strategy=strategy)
         group, _ = row_bins(rows.confidence, rows.weight, settings["bins"], settings["strategy"])
     sums = rows.sum_by(group, int(group.max()) + 1, rows.correct, rows.confidence).sums
-    held = sums[0] > 0
-    count, happened, stated = sums[:, held]
+    filled = sums[0] > 0
+    count, outcome_sum, confidence_sum = sums[:, filled]
     total = float(count.sum())
-    base = float(happened.sum()) / total
+    base_rate = float(outcome_sum.sum()) / total
     score = _brier_score(rows).point
-    reliability = float(((stated - happened) ** 2 / count).sum()) / total
-    resolution = float((count * (happened / count - base) ** 2).sum()) / total
-    uncertainty = base * (1.0 - base)
+    reliability = float(((confidence_sum - outcome_sum) ** 2 / count).sum()) / total
+    resolution = float((count * (outcome_sum / count - base_rate) ** 2).sum()) / total
+    uncertainty = base_rate * (1.0 - base_rate)
     within = 0.0 if bins is None else score - (reliability - resolution + uncertainty)
-    return BrierDecomposition(score, reliability, resolution, uncertainty, within, total, int(held.sum()))
+    return BrierDecomposition(score, reliability, resolution, uncertainty, within, total, int(filled.sum()))
 
 
 def calibration_measure(
@@ -374,15 +375,15 @@ def calibration_measure(
     cluster: ArrayLike | None = None,
     **settings: Any,
 ) -> Statistic:
-    """Return the statistic of a metric, which maps weights of clusters to values; a weight of 2 is the cluster twice.
+    """Return the statistic of a metric, which maps cluster weights to values; a weight of 2 counts a cluster twice.
 
     Args:
         metric: the name of one of the scalar metrics above.
-        y_true: its outcomes or labels.
-        arguments: its further arrays, in its order.
+        y_true: the metric's outcomes or labels.
+        arguments: the metric's other array arguments, in order.
         cluster: ids of clusters. Default: each row is a cluster. A weight vector has one number for each distinct id,
             ascending.
-        settings: its keyword arguments.
+        settings: the metric's keyword arguments.
 
     >>> measure = calibration_measure("brier_score", [1, 0], [0.9, 0.2], cluster=["a", "b"])
     >>> measure(np.array([[1.0, 1.0], [0.0, 2.0]])).round(6)
@@ -426,28 +427,28 @@ def _brier_score(rows: Columns) -> Statistic:
 
 
 def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> Statistic:
-    inside = _validate.real(clip, "clip")
-    if not 0.0 < inside < 0.5:
-        raise ArgumentError(f"clip must fulfil 0 < clip < 0.5, got {inside:g}")
-    right, wrong = _surprises(rows, inside)
+    clip = _validate.real(clip, "clip")
+    if not 0.0 < clip < 0.5:
+        raise ArgumentError(f"clip must be greater than 0 and less than 0.5, got {clip:g}")
+    right, wrong = _log_losses(rows, clip)
     return means_statistic(("negative_log_likelihood",), [np.where(rows.correct == 1.0, right, wrong)], rows)
 
 
-def _surprises(rows: Columns, clip: float = DEFAULT_CLIP) -> tuple[Floats, Floats]:
-    """What each row costs where it comes true, and where it does not."""
+def _log_losses(rows: Columns, clip: float = DEFAULT_CLIP) -> tuple[Floats, Floats]:
+    """Return the log loss of each row if its outcome is 1, and if it is 0."""
     stated = np.clip(rows.confidence, clip, 1.0 - clip)
     return -np.log(stated), -np.log(1.0 - stated)
 
 
 def _comparable(truth: NDArray[Any], label: NDArray[Any]) -> None:
-    """Raise unless true and predicted labels are of one kind: 1 never equals "1"."""
-    kinds = ["text" if column.dtype.kind in "US" else "numbers" for column in (truth, label)]
-    if "O" not in (truth.dtype.kind, label.dtype.kind) and kinds[0] != kinds[1]:
-        raise DataError(f"y_true holds {kinds[0]} and y_pred holds {kinds[1]}; they could never agree")
+    """Raise an error unless true and predicted labels have the same type: 1 never equals "1"."""
+    types = ["text" if column.dtype.kind in "US" else "numbers" for column in (truth, label)]
+    if "O" not in (truth.dtype.kind, label.dtype.kind) and types[0] != types[1]:
+        raise DataError(f"y_true contains {types[0]} and y_pred contains {types[1]}, so they never match")
 
 
 def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tuple[NDArray[np.intp], Floats]:
-    """Return the column that is right for each row, and the checked (rows, classes) probabilities."""
+    """Return the column of the true class of each row, and the checked (rows, classes) probabilities."""
     try:
         scores = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError):
@@ -473,7 +474,7 @@ def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tu
     unknown = ~match.any(axis=1)
     if unknown.any():
         raise DataError(
-            f"y_true at {row_name(int(np.argmax(unknown)))} is none of the {len(names)} classes "
+            f"y_true at {row_name(int(np.argmax(unknown)))} is not one of the {len(names)} classes "
             f"({int(unknown.sum())} such rows); pass classes= in the order of the columns"
         )
     return match.argmax(axis=1), scores
@@ -498,7 +499,7 @@ def _bin_settings(
 
 
 def _stated(build: Callable[..., Statistic]) -> Family:
-    """Let a builder see the rows that are answered with a confidence, which must be a probability."""
+    """Return the family of a builder that is called with the rows with a confidence, which must be a probability."""
 
     def built(columns: Columns, **settings: Any) -> Statistic:
         rows = columns.take(columns.stated)
@@ -509,7 +510,7 @@ def _stated(build: Callable[..., Statistic]) -> Family:
 
 
 def binned_error_metric(*, bins: int = DEFAULT_BINS, **settings: Any) -> MetricSpecification:
-    """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
+    """Return the registry entry of the expected calibration error, with the given bins, strategy and norm."""
     checked_settings = _bin_settings(bins=bins, **settings)
     metric = _binned_error(settings)
     if not checked_settings["debiased"] and checked_settings["norm"] != "max":
@@ -529,19 +530,19 @@ def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
 
 
 def _whole_bins(value: float, name: str) -> int:
-    # A number that was typed is read as a float.
+    # A number from the command line is read as a float.
     bins: Any = int(value) if float(value).is_integer() else value
     return _validate.whole(bins, name, least=1)
 
 
-def _surprise_scale(columns: Columns, _value: Any) -> Scale:
+def _log_loss_scale(columns: Columns, _value: Any) -> Scale:
     rows = columns.take(columns.stated)
-    right, wrong = _surprises(rows)
+    right, wrong = _log_losses(rows)
     count = float(rows.weight.sum())
     if not count:
         return Scale(low=0.0)
-    missed = 1.0 - float(rows.correct @ rows.weight) / count
-    return costly_scale(missed, count, max(float((wrong - right) @ rows.weight) / count, 0.0))
+    error_rate = 1.0 - float(rows.correct @ rows.weight) / count
+    return costly_scale(error_rate, count, max(float((wrong - right) @ rows.weight) / count, 0.0))
 
 
 def _brier_scale(columns: Columns, _value: Any) -> Scale:
@@ -565,7 +566,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         negative_log_likelihood,
         family=_stated(_negative_log_likelihood),
         unit="nats",
-        scale_at=_surprise_scale,
+        scale_at=_log_loss_scale,
     ),
     _metric(
         top_label_calibration_error,

@@ -1,19 +1,19 @@
-"""Tests of calibration: could confidences that are right have had these outcomes?
+"""Tests of calibration: are the outcomes compatible with correct confidences?
 
-Rows are sorted by confidence ``s``, ascending; tied confidences are one step, so that no row order enters.
+Rows are sorted by confidence ``s``, ascending. Tied confidences are one step, so the order of rows does not matter.
 With ``C_0 = 0``::
 
     C_k = (1/n) * sum_{i <= k} (y_i - s_i)        sigma = sqrt(sum s (1 - s)) / n
 
-If the confidences are right, ``C / sigma`` is nearly a Brownian motion. Kolmogorov and Smirnov look at how
-far it strays, Kuiper at how wide it ranges; Spiegelhalter compares the Brier score with its expectation.
-p-values are those of the limit: for few rows the first two are slightly too large, which is the safe side.
-Metrics without a hypothesis are in `abstain.metrics.calibration`.
+If the confidences are correct, ``C / sigma`` is approximately a Brownian motion. The Kolmogorov-Smirnov test uses its
+largest distance from 0, Kuiper's test its range. Spiegelhalter's test compares the Brier score with its expectation.
+p-values are asymptotic. For few rows those of the first two tests are slightly too large, so the tests are
+conservative. Metrics without a hypothesis are in `abstain.metrics.calibration`.
 
-The two laws of Brownian motion on [0, 1], how far it strays from 0 and how wide its range is, stand at the end. Each
-has two series, one the Poisson transform of the other: one converges at once for small arguments and gives the
-distribution, the other for large ones and gives the upper tail to full relative precision. They meet where both need a
-handful of terms, so that a p-value is right to the last digits everywhere.
+The distributions of the supremum and of the range of Brownian motion on [0, 1] are at the end. Each has two series; one
+is the Poisson transform of the other. One converges quickly for small arguments and gives the distribution function.
+The other converges quickly for large arguments and gives the upper tail to full relative precision. They are switched
+at a point where both need only a few terms, so p-values are accurate everywhere.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ __all__ = [
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 
-# Where the series change over, and how many terms put the remainder below 1e-16 on either side.
+# The arguments at which the series are switched, and the number of terms for a remainder below 1e-16 on both sides.
 _SUPREMUM_SWITCH, _RANGE_SWITCH = 1.5, 2.0
 _TERMS = 8
-# Below this the motion strays further with a probability that a float cannot tell from one.
+# Below this argument the survival function is 1 in floating point.
 _CERTAIN = 0.05
 
 
@@ -61,11 +61,11 @@ class CalibrationTest:
     """The result of a test of calibration.
 
     Attributes:
-        name: which test.
-        statistic: its statistic; NaN when undefined.
-        p_value: how often right confidences would give a statistic at least as extreme; NaN when undefined.
-        n: how many rows, weights counted.
-        reason: why the test is undefined; empty when it is not.
+        name: the name of the test.
+        statistic: the test statistic; NaN if undefined.
+        p_value: the probability of a statistic at least as extreme if the confidences are correct; NaN if undefined.
+        n: the weight of all rows.
+        reason: why the test is undefined; empty if it is defined.
 
     >>> print(spiegelhalter([1, 0, 1, 1], [0.9, 0.1, 0.8, 0.7]))
     spiegelhalter: statistic -0.880, p = 0.379 (n = 4)
@@ -85,19 +85,18 @@ class CalibrationTest:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CumulativeDifferences:
-    """The walk of summed residuals, from ``C_0 = 0`` on, with the Kolmogorov-Smirnov test that belongs to it.
+    """The cumulative sums of residuals, starting with ``C_0 = 0``, and their Kolmogorov-Smirnov test.
 
     Attributes:
-        proportion: share of all rows up to each step, from 0 to 1.
+        proportion: the proportion of all rows up to each step, from 0 to 1.
         confidence: the confidence of each step; NaN at the start.
-        difference: ``C_k`` at each step: it falls where confidence is too high, and rises where it is too
-            low.
-        deviation: the standard deviation of ``C_k`` if the confidences are right.
-        sigma: that of the last step.
-        statistic: the largest ``|C_k| / sigma``; NaN when undefined.
-        p_value: how often right confidences would stray at least as far; NaN when undefined.
-        n: how many rows, weights counted.
-        reason: why the statistic is undefined; empty when it is not.
+        difference: ``C_k`` at each step. It falls if the confidence is too high and rises if it is too low.
+        deviation: the standard deviation of ``C_k`` if the confidences are correct.
+        sigma: the standard deviation at the last step.
+        statistic: the largest ``|C_k| / sigma``; NaN if undefined.
+        p_value: the probability of a statistic at least as large if the confidences are correct; NaN if undefined.
+        n: the weight of all rows.
+        reason: why the statistic is undefined; empty if it is defined.
     """
 
     proportion: Floats = field(repr=False)
@@ -111,11 +110,11 @@ class CumulativeDifferences:
     reason: str = ""
 
     def band(self, level: float = 0.95) -> float:
-        """Return the height that right confidences stay within, all along the walk, with probability `level`."""
+        """Return the bound within which all ``C_k`` lie with probability `level`, if the confidences are correct."""
         return supremum_quantile(_validate.level(level)) * self.sigma
 
     def to_frame(self, *, backend: str | None = None) -> Any:
-        """Return the steps as a data frame of pandas, polars or pyarrow, with one row each."""
+        """Return the steps as a pandas, polars or pyarrow data frame, with one row each."""
         return columns_frame(self, backend)
 
 
@@ -126,21 +125,21 @@ def cumulative_differences(
 
     Reference: Arrieta-Ibarra et al., "Metrics of Calibration for Probabilistic Predictions", 2022.
 
-    >>> walk = cumulative_differences([1, 0, 1], [0.5, 0.5, 0.75])
-    >>> walk.difference.round(4).tolist(), walk.proportion.round(4).tolist()
+    >>> curve = cumulative_differences([1, 0, 1], [0.5, 0.5, 0.75])
+    >>> curve.difference.round(4).tolist(), curve.proportion.round(4).tolist()
     ([0.0, 0.0, 0.0833], [0.0, 0.6667, 1.0])
     """
     rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
     step, level = keys_ascending(rows.confidence)
     sums = rows.sum_by(step, len(level), rows.correct).sums
-    held = sums[0] > 0
-    level, (count, happened) = level[held], sums[:, held]
-    residual = happened - count * level
+    filled = sums[0] > 0
+    level, (count, outcome_sum) = level[filled], sums[:, filled]
+    residual = outcome_sum - count * level
     total = float(count.sum())
     difference = np.concatenate([[0.0], np.cumsum(residual)]) / total
     deviation = np.sqrt(np.concatenate([[0.0], np.cumsum(count * level * (1.0 - level))])) / total
     sigma = float(deviation[-1])
-    reason = "" if sigma > 0.0 else _certain(residual)
+    reason = "" if sigma > 0.0 else _no_variance_reason(residual)
     statistic = math.nan if reason else float(np.abs(difference).max()) / sigma
     return CumulativeDifferences(
         proportion=np.concatenate([[0.0], np.cumsum(count)]) / total,
@@ -158,31 +157,32 @@ def cumulative_differences(
 def kolmogorov_smirnov(
     y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> CalibrationTest:
-    """Test calibration by ``max |C| / sigma``, with p from the law of ``sup |B|`` of Brownian motion on [0, 1].
+    """Test calibration by ``max |C| / sigma``.
 
-    Reference: Tygert, "Cumulative deviation of a subpopulation from the full population", 2021.
+    The p-value is from the distribution of ``sup |B|`` of Brownian motion on [0, 1]. Reference: Tygert, "Cumulative
+    deviation of a subpopulation from the full population", 2021.
 
     >>> print(kolmogorov_smirnov([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]))
     kolmogorov_smirnov: statistic 2.510, p = 0.024 (n = 4)
     """
-    walk = cumulative_differences(y_true, confidence, sample_weight=sample_weight)
-    return CalibrationTest("kolmogorov_smirnov", walk.statistic, walk.p_value, walk.n, walk.reason)
+    curve = cumulative_differences(y_true, confidence, sample_weight=sample_weight)
+    return CalibrationTest("kolmogorov_smirnov", curve.statistic, curve.p_value, curve.n, curve.reason)
 
 
 def kuiper(
     y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> CalibrationTest:
-    """Test calibration by ``(max C - min C) / sigma``, ``C_0`` included, with p from the range of Brownian motion.
+    """Test calibration by ``(max C - min C) / sigma``, including ``C_0``.
 
-    Reference: Tygert, "Calibration of P-values for calibration and for deviation of a subpopulation from the
-    full population", 2022.
+    The p-value is from the distribution of the range of Brownian motion on [0, 1]. Reference: Tygert, "Calibration of
+    P-values for calibration and for deviation of a subpopulation from the full population", 2022.
 
     >>> print(kuiper([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]))
     kuiper: statistic 2.510, p = 0.048 (n = 4)
     """
-    walk = cumulative_differences(y_true, confidence, sample_weight=sample_weight)
-    statistic = math.nan if walk.reason else float(np.ptp(walk.difference)) / walk.sigma
-    return CalibrationTest("kuiper", statistic, range_survival(statistic), walk.n, walk.reason)
+    curve = cumulative_differences(y_true, confidence, sample_weight=sample_weight)
+    statistic = math.nan if curve.reason else float(np.ptp(curve.difference)) / curve.sigma
+    return CalibrationTest("kuiper", statistic, range_survival(statistic), curve.n, curve.reason)
 
 
 def spiegelhalter(
@@ -192,12 +192,12 @@ def spiegelhalter(
     alternative: str = "two-sided",
     sample_weight: ArrayLike | None = None,
 ) -> CalibrationTest:
-    """Test calibration by Spiegelhalter's z, the Brier score less its expectation, in standard deviations.
+    """Test calibration by Spiegelhalter's z, the Brier score minus its expectation, in standard deviations.
 
-    ``z = sum (y - s)(1 - 2s) / sqrt(sum (1 - 2s)^2 s (1 - s))``, standard normal if the confidences are
-    right. "greater" asks only whether the Brier score is larger than expected (overconfidence), "less" only
-    whether it is smaller. Reference: Spiegelhalter, "Probabilistic prediction in patient management and
-    clinical trials", 1986.
+    ``z = sum (y - s)(1 - 2s) / sqrt(sum (1 - 2s)^2 s (1 - s))`` is standard normal if the confidences are correct. The
+    alternative "greater" tests only whether the Brier score is larger than expected (overconfidence), "less" only
+    whether it is smaller. Reference: Spiegelhalter, "Probabilistic prediction in patient management and clinical
+    trials", 1986.
 
     >>> round(spiegelhalter([0, 0], [0.9, 0.8], alternative="greater").p_value, 4)
     0.0002
@@ -209,7 +209,7 @@ def spiegelhalter(
     slope = 1.0 - 2.0 * stated
     variance = float((weight * slope**2 * stated * (1.0 - stated)).sum())
     if variance <= 0.0:
-        reason = "every confidence is 0, 0.5 or 1, so that the Brier score cannot vary"
+        reason = "every confidence is 0, 0.5 or 1, so the Brier score has no variance"
         return CalibrationTest("spiegelhalter", math.nan, math.nan, n, reason)
     z = float((weight * (rows.correct - stated) * slope).sum()) / math.sqrt(variance)
     tails = {"two-sided": 2.0 * _upper_tail(abs(z)), "greater": _upper_tail(z), "less": _upper_tail(-z)}
@@ -219,7 +219,7 @@ def spiegelhalter(
 def supremum_survival(x: float) -> float:
     """Return ``P(sup |B| > x)``.
 
-    ``4 * sum_k (-1)^k Q((2k+1) x)`` with ``Q`` the normal tail (reflection), or one minus
+    It is ``4 * sum_k (-1)^k Q((2k+1) x)`` with the normal tail ``Q`` (reflection), or 1 minus
     ``(4/pi) * sum_k (-1)^k / (2k+1) * exp(-(2k+1)^2 pi^2 / (8 x^2))`` (eigenfunctions), ``k = 0, 1, ...``
     Reference: Feller, "An Introduction to Probability Theory and Its Applications", volume II, chapter X.
 
@@ -238,7 +238,7 @@ def supremum_survival(x: float) -> float:
 
 
 def supremum_quantile(level: float) -> float:
-    """Return the height that ``|B|`` stays below with probability `level`, by bisection.
+    """Return the quantile of ``sup |B|`` for the probability `level`, by bisection.
 
     >>> round(supremum_quantile(0.95), 3)
     2.241
@@ -253,7 +253,7 @@ def supremum_quantile(level: float) -> float:
 def range_survival(x: float) -> float:
     """Return ``P(max B - min B > x)``.
 
-    ``8 * sum_k (-1)^(k-1) k Q(k x)``, ``k = 1, 2, ...``, with ``Q`` the normal tail, or one minus
+    It is ``8 * sum_k (-1)^(k-1) k Q(k x)``, ``k = 1, 2, ...``, with the normal tail ``Q``, or 1 minus
     ``8 * sum_k (1/x^2 + 1/((2k+1)^2 pi^2)) * exp(-(2k+1)^2 pi^2 / (2 x^2))``, ``k = 0, 1, ...``
     Reference: Feller, "The Asymptotic Distribution of the Range of Sums of Independent Random Variables",
     1951.
@@ -284,10 +284,10 @@ def _within_unit(probability: float) -> float:
     return min(max(probability, 0.0), 1.0)
 
 
-def _certain(residual: Floats) -> str:
-    reason = "every confidence is 0 or 1, so that nothing can vary by chance"
+def _no_variance_reason(residual: Floats) -> str:
+    reason = "every confidence is 0 or 1, so the outcomes have no variance"
     wrong = float(np.abs(residual).sum())
-    return f"{reason}; {wrong:g} of these certainties are wrong" if wrong else reason
+    return f"{reason}; {wrong:g} of the outcomes contradict their confidence" if wrong else reason
 
 
 def _whole(total: float) -> float:

@@ -1,17 +1,17 @@
 """Statistics of coverage: means, strata, quantiles and groups of rows that were covered or not.
 
-Every statistic reads ``covered`` and ``width`` (or any other number per row) of one level and is computed from cluster
-sums: one key for means, one per group, one per distinct value in order for strata and quantiles. So the metrics of
-intervals and of sets share one implementation each, and so do array functions, registry and evaluation. Infinite
-values are counted apart from the sums, because a row of infinite width that has weight 0 must leave no trace: 0 times
-infinity is not 0. Two metrics are not functions of sums and reweight rows: HSIC (`abstain.metrics._gauss`) and the
-worst slab, which is searched among rows and then summed (`worst_slab`).
+Every statistic reads ``covered`` and ``width`` (or another number per row) of one level and is computed from cluster
+sums: one key for means, one key per group, and one key per distinct value for strata and quantiles. The metrics of
+intervals and of sets therefore share one implementation, in array functions, registry and evaluation. Infinite values
+are counted separately from the sums, because 0 times infinity is not 0 and a row of weight 0 must have no effect. Two
+metrics are not functions of sums and reweight rows: HSIC (`abstain.metrics._gauss`) and the worst slab, which is
+searched among rows and then summed (`worst_slab`).
 
-A slab is ``{x : low <= v.x <= high}`` for a direction ``v``. Among many random directions, the slab of lowest coverage
-that still holds a given share of the rows is found on one part of the rows; its coverage on the other part is an
-honest number, because the worst of many is always bad on the rows it was chosen by. Clusters are never split between
-the two parts. Reference: Cauchois, Gupta and Duchi, "Knowing what You Know: valid and validated confidence sets in
-multiclass and multilabel prediction", JMLR 22, 2021.
+A slab is ``{x : low <= v.x <= high}`` for a direction ``v``. Over many random directions, the slab with the lowest
+coverage that contains a given proportion of the rows is found on one part of the rows. On these rows its coverage is
+biased downwards, because it was chosen as the worst, so the coverage is computed on the other part. Clusters are never
+split between the two parts. Reference: Cauchois, Gupta and Duchi, "Knowing what You Know: valid and validated
+confidence sets in multiclass and multilabel prediction", JMLR 22, 2021.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def means_statistic(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: Rows) -> Statistic:
-    """Weighted means of columns; a mean over any infinite value is infinite.
+    """Return the statistic of weighted means of columns; a mean of an infinite value is infinite.
 
     >>> from abstain.metrics.predictions import IntervalRows
     >>> rows = IntervalRows.checked([[0, 1], [0, np.inf]]).in_units(np.array([0, 1]))
@@ -46,11 +46,11 @@ def means_statistic(names: tuple[str, ...], columns: Sequence[Floats | Mask], ro
     [[inf], [1.0]]
     """
     split = [_without_infinity(column) for column in columns]
-    holes = [number for number, (_, infinite) in enumerate(split) if infinite is not None]
+    infinite_columns = [number for number, (_, infinite) in enumerate(split) if infinite is not None]
 
     def compute(count: Floats, *sums: Floats) -> list[Floats]:
         means = [ratio(total, count) for total in sums[: len(split)]]
-        for number, infinite in zip(holes, sums[len(split) :], strict=True):
+        for number, infinite in zip(infinite_columns, sums[len(split) :], strict=True):
             means[number] = np.where(infinite > 0.0, np.inf, means[number])
         return means
 
@@ -59,17 +59,17 @@ def means_statistic(names: tuple[str, ...], columns: Sequence[Floats | Mask], ro
 
 
 def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None]:
-    """Split a column into its finite part and a mask of infinite rows, None when there is none."""
+    """Split a column into its finite part and a mask of infinite rows; None if all rows are finite."""
     if column.dtype == np.bool_ or not np.isinf(column.max(initial=0.0)):
         return column, None
-    holes = np.isinf(column)
-    return np.where(holes, 0.0, column), holes
+    infinite = np.isinf(column)
+    return np.where(infinite, 0.0, column), infinite
 
 
 def criterion_statistic(
     name: str, truth: Floats, covered: Mask, width: Floats, rows: Rows, *, eta: float, level: float
 ) -> Statistic:
-    """Return the width criterion of one level; the range of the truths is that of the units which are drawn.
+    """Return the statistic of the width criterion of one level; the range of truths is that of the drawn units.
 
     It is NaN if all truths are equal, and -inf if the mean width is infinite.
     """
@@ -91,7 +91,7 @@ def criterion_statistic(
 
 
 def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats]:
-    """The smallest and the largest value of each unit; without a row, infinities that other units replace."""
+    """Return the smallest and the largest value of each unit; inf and -inf for a unit without rows."""
     if units == 1:
         return values.min(keepdims=True, initial=np.inf), values.max(keepdims=True, initial=-np.inf)
     lowest, highest = np.full(units, np.inf), np.full(units, -np.inf)
@@ -102,18 +102,18 @@ def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Strata:
-    """Equal chunks of the rows ranked by a key; build them with `of_rows`.
+    """Chunks of equal size of the rows ranked by a key; build them with `of_rows`.
 
-    Rows that share a key across the border of two chunks are spread evenly over both, as a random order would on
-    average, so the order of rows does not matter. If all rows share one key, the first chunk holds them all and the
-    others are empty.
+    If rows with the same key belong to two chunks, they are divided proportionally, which is the average over all
+    orders, so the order of rows does not matter. If all rows have the same key, the first chunk contains all of them
+    and the others are empty.
 
     Attributes:
         cluster_sums: counts and covered rows by distinct key, ascending.
         keys: the distinct keys.
-        bins: how many chunks there are.
-        whole: True when rows have ranks; else chunks have equal weight.
-        one_key: True if all rows share one key.
+        bins: the number of chunks.
+        whole: True if weights are whole numbers, so that rows have ranks; otherwise chunks have equal weight.
+        one_key: True if all rows have the same key.
     """
 
     cluster_sums: ClusterSums
@@ -128,8 +128,8 @@ class Strata:
         cluster_sums, keys = _by_key(key, rows, covered)
         return cls(cluster_sums, keys, bins, rows.whole, rows.have_one(key))
 
-    def borders(self, total: Floats) -> Floats:
-        """Return the weight before each border, (batch, bins + 1); the first chunks take the rest."""
+    def edges(self, total: Floats) -> Floats:
+        """Return the weight before each edge, (batch, bins + 1); a remainder goes to the first chunks."""
         number = np.arange(self.bins + 1)
         if self.one_key:
             return total[:, None] * (number > 0)
@@ -139,13 +139,13 @@ class Strata:
         return np.asarray(size[:, None] * number + np.minimum(number, rest[:, None]), dtype=np.float64)
 
     def ends(self) -> tuple[Floats, Floats, Floats]:
-        """Return the lowest key, the highest key and the weight of each chunk when every row counts."""
+        """Return the lowest key, the highest key and the weight of each chunk, with all cluster weights 1."""
         count = self.cluster_sums.run(np.ones((1, self.cluster_sums.units)))[0, 0]
-        border = self.borders(count[-1:])[0]
-        tolerance = 0.0 if self.whole else 1e-12 * border[-1]
-        low = np.searchsorted(count[1:], border[:-1] + tolerance, side="right")
-        high = np.searchsorted(count[1:], border[1:] - tolerance, side="left")
-        size, last = np.diff(border), len(self.keys) - 1
+        edge = self.edges(count[-1:])[0]
+        tolerance = 0.0 if self.whole else 1e-12 * edge[-1]
+        low = np.searchsorted(count[1:], edge[:-1] + tolerance, side="right")
+        high = np.searchsorted(count[1:], edge[1:] - tolerance, side="left")
+        size, last = np.diff(edge), len(self.keys) - 1
         empty = size <= 0.0
         return (
             np.where(empty, np.nan, self.keys[np.minimum(low, last)]),
@@ -154,22 +154,25 @@ class Strata:
         )
 
     def statistic(self, name: str) -> Statistic:
-        """Return the coverage of each chunk, then the worst of them under `name`."""
+        """Return the statistic of the coverage of each chunk, and of the lowest coverage, which is called `name`."""
         names = (*(f"{name}[{number}]" for number in range(self.bins)), name)
         return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._compute)
 
     def _compute(self, batch: WeightBatch) -> Floats:
         count, hit = self.cluster_sums.run(batch.weights)
-        borders = self.borders(count[:, -1])
-        covered = np.stack([np.interp(*row) for row in zip(borders, count, hit, strict=True)])
-        chunks = ratio(np.diff(covered, axis=1), np.diff(borders, axis=1))
-        return np.column_stack([chunks, _lowest(chunks)])
+        edges = self.edges(count[:, -1])
+        covered = np.stack([np.interp(*row) for row in zip(edges, count, hit, strict=True)])
+        coverage = ratio(np.diff(covered, axis=1), np.diff(edges, axis=1))
+        return np.column_stack([coverage, _lowest(coverage)])
 
 
 def quantiles_statistic(
     key: Floats, rows: Rows, *, probabilities: Sequence[float] | Floats, name: str
 ) -> Statistic:
-    """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
+    """Return the statistic of quantiles of a key.
+
+    They are linear between ranks; with fractional weights they are the inverse of the distribution function.
+    """
     cluster_sums, keys = _by_key(key, rows)
     proportions, whole = np.asarray(probabilities, np.float64), rows.whole
 
@@ -182,7 +185,7 @@ def quantiles_statistic(
 
 
 def _quantiles(count: Floats, keys: Floats, proportions: Floats, *, whole: bool) -> Floats:
-    """The quantiles of ascending keys, given the count of rows up to and including each key."""
+    """Return the quantiles of ascending keys; `count` is the number of rows up to and including each key."""
     last = len(keys) - 1
     if not len(keys) or count[-1] <= 0.0:
         return np.full(len(proportions), np.nan)
@@ -193,12 +196,12 @@ def _quantiles(count: Floats, keys: Floats, proportions: Floats, *, whole: bool)
     below = np.floor(rank)
     low = keys[np.minimum(np.searchsorted(count, below, side="right"), last)]
     high = keys[np.minimum(np.searchsorted(count, below + 1.0, side="right"), last)]
-    part = rank - below
-    inside = (part > 0.0) & (low < high)
+    fraction = rank - below
+    between = (fraction > 0.0) & (low < high)
     value = low.copy()
-    finite = inside & np.isfinite(high)
-    value[finite] += part[finite] * (high[finite] - low[finite])
-    value[inside & np.isinf(high)] = np.inf
+    finite = between & np.isfinite(high)
+    value[finite] += fraction[finite] * (high[finite] - low[finite])
+    value[between & np.isinf(high)] = np.inf
     return value
 
 
@@ -213,25 +216,26 @@ def groups_statistic(
     level: float = np.nan,
     by_proportion: bool = False,
 ) -> Statistic:
-    """Coverage in each group, then the worst under `name` and the mean distance of all from `level` under `gap`.
+    """Return the statistic of the coverage of each group, of the lowest (`name`) and of the mean gap (`gap`).
 
-    In that mean each group counts once, or as much as its share of the rows.
+    The gap of a group is the distance of its coverage from `level`. In the mean all groups have the same weight, or
+    with `by_proportion` the weight of their rows.
     """
     cluster_sums = rows.sum_by(group, groups, covered)
 
     def compute(batch: WeightBatch) -> Floats:
         count, hit = cluster_sums.evaluate(batch)
         proportion, present = ratio(hit, count), count > 0.0
-        worth = count if by_proportion else present.astype(np.float64)
-        distance = np.where(present, worth * np.abs(proportion - level), 0.0).sum(axis=1)
-        return np.column_stack([proportion, _lowest(proportion), ratio(distance, worth.sum(axis=1))])
+        weight = count if by_proportion else present.astype(np.float64)
+        distance = np.where(present, weight * np.abs(proportion - level), 0.0).sum(axis=1)
+        return np.column_stack([proportion, _lowest(proportion), ratio(distance, weight.sum(axis=1))])
 
     names = (*(f"{name}[{number}]" for number in range(groups)), name, gap)
     return Statistic(names, rows.units, max(rows.units, 2 * groups), compute)
 
 
 def size_borders(classes: int, bins: int | None) -> Indices:
-    """Return the smallest size of each stratum of the sizes 0 to `classes`; one stratum per size for None."""
+    """Return the smallest set size of each stratum, for sizes from 0 to `classes`; None for one stratum per size."""
     if bins is None:
         return np.arange(classes + 1)
     number = _validate.whole(bins, "bins", least=1, most=classes + 1)
@@ -244,30 +248,30 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
 
 
 def _by_key(key: Floats, rows: Rows, *columns: Mask) -> tuple[ClusterSums, Floats]:
-    """Sum rows by a number, ascending; with the number of each key."""
+    """Sum rows by a number, ascending, and return the distinct numbers."""
     rank, keys = keys_ascending(key)
     return rows.sum_by(rank, len(keys), *columns), keys
 
 
 def _lowest(values: Floats) -> Floats:
-    """The smallest value of each row that is not NaN; NaN when there is none."""
+    """Return the smallest value of each row, ignoring NaN; NaN if all values are NaN."""
     lowest = np.where(np.isnan(values), np.inf, values).min(axis=1, initial=np.inf)
     return np.where(np.isinf(lowest), np.nan, lowest)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WorstSlab:
-    """The slab of lowest coverage, and what it comes to on rows that were held out.
+    """The slab with the lowest coverage, and its coverage on held-out rows.
 
     Attributes:
-        coverage: coverage of the held-out rows in the slab; NaN when none fell into it.
-        searched_coverage: coverage of the rows by which the slab was chosen: too low, by its choice.
-        count: how many held-out rows (or how much weight) the slab holds.
-        proportion: which share of the held-out rows that is.
+        coverage: the coverage of the held-out rows in the slab; NaN if there are none.
+        searched_coverage: the coverage of the rows on which the slab was chosen, which is biased downwards.
+        count: the weight of the held-out rows in the slab.
+        proportion: the proportion of the held-out rows that are in the slab.
         direction: the unit vector ``v``.
-        low: lower end of ``v.x``.
-        high: upper end of ``v.x``.
-        reason: why the coverage is undefined; empty when it is defined.
+        low: the lower end of ``v.x``.
+        high: the upper end of ``v.x``.
+        reason: why the coverage is undefined; empty if it is defined.
     """
 
     coverage: float
@@ -281,7 +285,7 @@ class WorstSlab:
 
 
 def checked_features(features: ArrayLike, rows: int) -> Floats:
-    """Return finite features (rows, features); one feature may come without a second axis."""
+    """Return finite features (rows, features); a single feature may have one axis only."""
     array = np.asarray(features)
     if array.ndim == 1:
         array = array[:, None]
@@ -310,20 +314,20 @@ def worst_slab(
     """
     stream = np.random.default_rng(seed)
     weight = rows.weight
-    held = _split(np.arange(len(rows)) if cluster is None else cluster, weight, held_out, stream)
+    is_held_out = _split(np.arange(len(rows)) if cluster is None else cluster, weight, held_out, stream)
     vectors = stream.normal(size=(directions, features.shape[1]))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     if features.shape[1] == 1:
         vectors = np.ones((1, 1))
-    searched = features[~held]
+    searched = features[~is_held_out]
     (lowest, low, high), direction = (math.inf, 0.0, 0.0), vectors[0]
     for vector in vectors:
-        candidate = _worst_range(searched @ vector, covered[~held], weight[~held], proportion)
+        candidate = _worst_range(searched @ vector, covered[~is_held_out], weight[~is_held_out], proportion)
         if candidate < (lowest, low, high):
             (lowest, low, high), direction = candidate, vector
     position = features @ direction
-    inside = held & (position >= low) & (position <= high)
-    count, total = float(weight[inside].sum()), float(weight[held].sum())
+    inside = is_held_out & (position >= low) & (position <= high)
+    count, total = float(weight[inside].sum()), float(weight[is_held_out].sum())
     slab = WorstSlab(
         coverage=slab_statistic(covered, inside, rows).point,
         searched_coverage=lowest,
@@ -338,15 +342,15 @@ def worst_slab(
 
 
 def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
-    """Coverage of the rows inside a slab, which stays the same for all weights."""
+    """Return the statistic of the coverage of the rows inside a slab, which is the same for all weights."""
     return rows.statistic_of_sums(
         ("worst_slab_coverage",), [covered & inside, inside], lambda _, hit, count: [ratio(hit, count)]
     )
 
 
 def _split(cluster: Indices, weight: Floats, proportion: float, stream: np.random.Generator) -> Mask:
-    """Hold out a share of the clusters, at least one and not all; of a single one, nothing."""
-    # A row of weight 0 does not count: it must neither move the split nor be held out.
+    """Hold out a proportion of the clusters, at least one and not all; none if there is only one cluster."""
+    # A row of weight 0 must neither change the split nor be held out.
     present = np.unique(cluster[weight > 0.0])
     if len(present) < 2:
         return np.zeros(len(cluster), np.bool_)
@@ -359,9 +363,9 @@ def _worst_range(
 ) -> tuple[float, float, float]:
     """Return the lowest coverage of a range of positions with at least `proportion` of the weight, and the range.
 
-    Dinkelbach's method: for a guess of the lowest mean, the best range under ``covered - guess`` is found by
-    one running maximum; its mean is the next guess, and a few rounds end at the exact minimum. Equal
-    positions are never parted.
+    By Dinkelbach's method: for a guess of the lowest mean, a running maximum finds the range with the smallest sum of
+    ``covered - guess``. Its mean is the next guess. A few iterations give the exact minimum. Equal positions are never
+    separated.
     """
     order = np.argsort(position)
     position = position[order]
@@ -369,7 +373,7 @@ def _worst_range(
     mass = np.r_[0.0, np.cumsum(weight[order])[end]]
     hit = np.r_[0.0, np.cumsum((weight * covered)[order])[end]]
     least = proportion * mass[-1] * (1.0 - 1e-12)
-    # The last start from which a range that ends at each end still has enough weight.
+    # For each end, the last start of a range that still has enough weight.
     start = np.searchsorted(mass, mass - least, side="right") - 1
     ends = np.flatnonzero(start >= 0)
     if not len(ends) or mass[-1] <= 0.0:

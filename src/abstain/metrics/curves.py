@@ -1,10 +1,8 @@
-"""Curves: the operating points of a ranking, how far ties could move its areas, and the best order there could be.
+"""Risk-coverage curves: operating points, the effect of ties on the areas, and the curve of the best possible order.
 
-The statistic of a ranking at fixed thresholds is here too.
-
-Definitions are those of `abstain.metrics.selective`, whose areas are integrals over these curves. Arguments are the
-same: one loss and one confidence per item, ``abstained`` (a mask, or how many further items were declined) and
-``sample_weight``.
+The module also contains the statistic of a ranking at fixed thresholds. The areas in `abstain.metrics.selective` are
+integrals over these curves. The arguments are the same: one loss and one confidence per item, ``abstained`` (a mask, or
+the number of additional items that were declined) and ``sample_weight``.
 """
 
 from __future__ import annotations
@@ -57,13 +55,13 @@ _OPTIMAL_POINTS = 200
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RiskCoverageCurve(Sequence[tuple[float, float]]):
-    """The operating points of a ranking, most confident first; also the sequence of (coverage, selective risk) pairs.
+    """The operating points of a ranking, most confident first; also a sequence of (coverage, selective risk) pairs.
 
     Attributes:
-        coverage: share of all items that is answered at each operating point, ascending.
-        selective_risk: mean loss of the answered items there.
-        generalized_risk: loss sum of the answered items there, divided by all items.
-        threshold: the confidence from which on items are answered there, descending.
+        coverage: the proportion of all items that is answered at each operating point, ascending.
+        selective_risk: the mean loss of these answered items.
+        generalized_risk: the loss sum of these answered items, divided by the number of all items.
+        threshold: the lowest confidence that is answered at each operating point, descending.
         total: N, the weight of all items, abstained ones included.
 
     >>> curve = risk_coverage_curve([0, 2, 0], [2, 2, 1], abstained=5)
@@ -84,11 +82,11 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
 
     @property
     def cmax(self) -> float:
-        """The largest coverage that can be reached; 0 when nothing is answered."""
+        """The maximum coverage; 0 if nothing is answered."""
         return float(self.coverage[-1]) if len(self) else 0.0
 
     def first_reaching(self, coverage: float) -> int | None:
-        """Return the index of the first operating point with at least `coverage`; None when there is none."""
+        """Return the index of the first operating point with at least `coverage`; None if there is none."""
         index = int(np.searchsorted(self.coverage, coverage - TOLERANCE))
         return index if index < len(self) else None
 
@@ -96,7 +94,7 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
         return len(self.coverage)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
-        """Return the operating points as a data frame of pandas, polars or pyarrow, with one row each."""
+        """Return the operating points as a pandas, polars or pyarrow data frame, with one row each."""
         return columns_frame(self, backend)
 
     @overload
@@ -111,12 +109,12 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
 
 @dataclass(frozen=True, slots=True)
 class TieSensitivity:
-    """How far the order of tied items alone could move an area.
+    """How much an area depends on the order of tied items.
 
     Attributes:
-        best: the area when each tied block is split with its smallest losses first.
-        worst: the area when each tied block is split with its largest losses first.
-        tied_proportion: the share of answered items that share their confidence with another.
+        best: the area if each tied block is sorted with its smallest losses first.
+        worst: the area if each tied block is sorted with its largest losses first.
+        tied_proportion: the proportion of answered items that have the same confidence as another item.
     """
 
     best: float
@@ -125,11 +123,11 @@ class TieSensitivity:
 
     @property
     def matters(self) -> bool:
-        """True when tied blocks hold more than a tenth of the answered items."""
+        """True if tied blocks contain more than a tenth of the answered items."""
         return self.tied_proportion > 0.1
 
 
-# Where there is no item at all.
+# The results if there are no items.
 NO_CURVE = RiskCoverageCurve(_NOTHING, _NOTHING, _NOTHING, _NOTHING, 0.0)
 NO_TIES = TieSensitivity(math.nan, math.nan, 0.0)
 
@@ -152,8 +150,8 @@ def risk_coverage_curve(
 
 
 def curve_of(columns: Columns) -> RiskCoverageCurve:
-    """Return the operating points of checked rows, computed once."""
-    return columns.once("curve", lambda: _build_curve(columns), by_confidence=True)
+    """Return the operating points of checked rows, which are computed only once."""
+    return columns.compute_once("curve", lambda: _build_curve(columns), by_confidence=True)
 
 
 def _build_curve(columns: Columns) -> RiskCoverageCurve:
@@ -179,20 +177,21 @@ def _as_one_unit(columns: Columns) -> Ranking:
 
 
 def binning_bounds(
-    curve: RiskCoverageCurve, largest_loss: float, several: NDArray[np.bool_] | None = None
+    curve: RiskCoverageCurve, largest_loss: float, is_mixed: NDArray[np.bool_] | None = None
 ) -> tuple[float, float]:
     """Return the largest errors of AUGRC and AURC if tied blocks of a curve are bins of different confidences.
 
-    Within a bin of the share ``w`` that begins at coverage ``c`` the cumulative loss rises by at most ``L`` per item in
-    whatever order, so that it encloses at most ``L*w^2/8`` with the straight line that stands for it: this much the
-    AUGRC can be off. The AURC divides by the coverage, at least ``c``, and takes the mean loss as straight where it
-    is a hyperbola: ``L*(w^2/(8*c) + c*(w/2*(1/c + 1/(c+w)) - ln(1 + w/c)))``; in the first bin it can be anything up
-    to ``L*w``. Areas that end earlier are off by no more. A bin that holds one value is a real tie and adds no error.
+    Consider a bin with a proportion ``w`` of the items that begins at coverage ``c``. In any order, the cumulative loss
+    rises by at most ``L`` per item, so the area between it and the straight line that replaces it is at most
+    ``L*w^2/8``. This is the largest error of the AUGRC. For the AURC, the loss is divided by the coverage, which is at
+    least ``c``, and the mean loss is replaced by a straight line although it is a hyperbola. Its largest error is
+    ``L*(w^2/(8*c) + c*(w/2*(1/c + 1/(c+w)) - ln(1 + w/c)))``, and ``L*w`` in the first bin. The errors of areas that
+    end earlier are not larger. A bin with one value is a real tie and adds no error.
 
     Args:
         curve: the curve whose tied blocks are bins.
         largest_loss: ``L``, the largest loss of an item.
-        several: which bins hold several different confidences. Default: all of them.
+        is_mixed: True for bins with several different confidences. Default: all bins.
 
     >>> from abstain.metrics import risk_coverage_curve
     >>> curve = risk_coverage_curve([0, 1, 1, 0], [0.9, 0.9, 0.4, 0.4])
@@ -202,26 +201,26 @@ def binning_bounds(
     [0.031, 0.091]
     """
     proportion = np.diff(curve.coverage, prepend=0.0)
-    if several is not None:
-        # A bin of one value has no width: it begins and ends at the same coverage.
-        proportion = np.where(several, proportion, 0.0)
+    if is_mixed is not None:
+        # A bin of one value adds no error, as if its width were 0.
+        proportion = np.where(is_mixed, proportion, 0.0)
     before = np.r_[0.0, curve.coverage[:-1]][1:]
     later = proportion[1:]
-    bent = before * (0.5 * later * (1.0 / before + 1.0 / (before + later)) - np.log1p(later / before))
+    curvature = before * (0.5 * later * (1.0 / before + 1.0 / (before + later)) - np.log1p(later / before))
     first = float(proportion[0]) if len(proportion) else 0.0
-    area = largest_loss * (first + float((later**2 / (8.0 * before) + bent).sum()))
-    return largest_loss * float((proportion**2).sum()) / 8.0, area
+    aurc_bound = largest_loss * (first + float((later**2 / (8.0 * before) + curvature).sum()))
+    return largest_loss * float((proportion**2).sum()) / 8.0, aurc_bound
 
 
 def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCurve:
-    """Return the curve of the smallest losses first, each item its own operating point, at a choice of counts."""
+    """Return the curve with the smallest losses first and each item a separate operating point, at selected counts."""
     if not len(loss):
         return replace(NO_CURVE, total=total)
     run = RunningSums.of(Ranking(Columns.of(len(loss), loss=loss, weight=weight)).by_loss, _ONE)
     items = int(run.last_count[0])
     spread = np.unique(np.linspace(1, items, min(_OPTIMAL_POINTS, items)).astype(np.intp))
     counts = np.union1d(spread, run.count[0, 1:])
-    # Items of one rank have the same loss, so the sum grows straight within it.
+    # Items of one rank have the same loss, so the sum is linear within the rank.
     sums = np.interp(counts, run.count[0], run.risk_sum[0])
     return RiskCoverageCurve(counts / total, sums / counts, sums / total, np.full(len(counts), np.nan), total)
 
@@ -234,14 +233,14 @@ def tie_sensitivity(
     sample_weight: ArrayLike | None = None,
     area: str = "aurc",
 ) -> TieSensitivity:
-    """Return the best and the worst area over all orders of tied items, each item its own operating point.
+    """Return the best and the worst area over all orders of tied items, with each item a separate operating point.
 
-    If tied blocks are large, the area over blocks hides how much the order inside them could matter.
+    If tied blocks are large, the area over blocks does not show how much the order inside them could matter.
 
     Args:
         loss: one loss per item.
         confidence: one confidence per item.
-        abstained: a mask over the items, or how many further items were declined.
+        abstained: a mask over the items, or the number of additional items that were declined.
         sample_weight: multiplicities.
         area: "aurc" or "augrc".
 
@@ -260,9 +259,9 @@ def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
     blocks = ranking.sum_answers(rank, len(thresholds))
     sizes = blocks.sums[0]
     tied_proportion = float(sizes[sizes > 1].sum() / sizes.sum()) if sizes.any() else 0.0
-    if len(thresholds) == len(rank):  # no confidence occurs twice, so there is one order
-        only = _single_item_area(blocks, total, area)
-        return TieSensitivity(only, only, tied_proportion)
+    if len(thresholds) == len(rank):  # all confidences are distinct, so there is only one order
+        value = _single_item_area(blocks, total, area)
+        return TieSensitivity(value, value, tied_proportion)
     loss_key, losses = columns.loss_keys
     areas = []
     for key in (loss_key, len(losses) - 1 - loss_key):  # the order within tied blocks
@@ -272,10 +271,10 @@ def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
 
 
 def _single_item_area(cluster_sums: ClusterSums, total: float, area: str) -> float:
-    """The area if every item is its own operating point, given sums in which the items of a rank have the same loss."""
+    """Return the area with each item a separate operating point; the items of each rank must have the same loss."""
     single = bool((cluster_sums.sums[0] == 1.0).all())
     request = CurveRequest(risk=True) if single else CurveRequest(growth=(HARMONIC,))
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers can overflow
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of very large numbers can overflow
         curve_sums = integrate_curve(cluster_sums, WeightBatch(_ONE), request)
         if area == "aurc":
             return float((curve_sums.risk_area if single else single_item_trapezoid(curve_sums))[0]) / total
@@ -283,17 +282,17 @@ def _single_item_area(cluster_sums: ClusterSums, total: float, area: str) -> flo
 
 
 def threshold_statistic(columns: Columns, thresholds: Floats) -> Statistic:
-    """Return selective risk, generalized risk and coverage at fixed thresholds: confidences that occur, descending.
+    """Return the statistic of selective risk, generalized risk and coverage at fixed thresholds.
 
-    A fixed threshold accepts the same rows for all weights, so all three are ratios of running sums. Ranks between two
-    thresholds are merged, which changes nothing at the thresholds and makes a curve of a million rows as cheap as one
-    of a hundred.
+    The thresholds are confidences that occur, descending. A fixed threshold accepts the same rows for all weights, so
+    all three are ratios of running sums. Ranks between two thresholds are merged, which does not change the values at
+    the thresholds but makes the cost depend on the number of thresholds and not of rows.
     """
     answered = columns.answered
-    # Ascending for the search; a row enters at the highest threshold that it reaches.
+    # Negated, because the search needs ascending values. A row is accepted from the highest threshold that it reaches.
     key = np.searchsorted(-thresholds, -columns.confidence[answered])
     ranking = Ranking(columns)
-    # Rows below the last threshold are a further rank, which is dropped.
+    # Rows below the last threshold are an additional rank, which is dropped.
     cluster_sums, total = ranking.sum_answers(key, len(thresholds) + 1), ranking.counts
 
     def compute(batch: WeightBatch) -> Floats:

@@ -1,11 +1,11 @@
-"""Instruments: questionnaires whose items add up to a total with severity tiers, declared as data.
+"""Instruments: questionnaires whose items add up to a total score with severity tiers, declared as data.
 
-A participant's total is the sum of all items. Where items were abstained from, the total is only known to lie
-between two bounds: the abstained items at the lowest and at the highest score of the item scale. A tier that
-holds both bounds is decided all the same. `total_items` turns items into one row per participant, which every
-metric can judge; a total that is not known is an abstention there, never a sum of what happens to be answered.
+A participant's total is the sum of all items. If items were declined, the total is only known to lie between two
+bounds, with the declined items at the lowest and at the highest score of the item scale. If both bounds are in the same
+tier, the tier is known. `total_items` turns items into one row per participant, which every metric can evaluate. An
+unknown total is an abstention, never a sum of the answered items only.
 
-A further instrument is a further row of data: an `Instrument`, or a JSON object with the same keys.
+To add an instrument, pass an `Instrument`, or a JSON object with the same keys.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Instrument:
 
     def __post_init__(self) -> None:
         if not self.items or len(set(self.items)) != len(self.items):
-            raise ArgumentError(f"instrument {self.name}: items must be named, each once")
+            raise ArgumentError(f"instrument {self.name}: item names are required and must be unique")
         _validate.scale(self.item_scale, "item_scale")
         lowest = [low for _, low in self.tiers]
         if not lowest or lowest != sorted(set(lowest)) or lowest[0] != self.total_scale[0]:
@@ -70,7 +70,7 @@ class Instrument:
 
     @classmethod
     def from_mapping(cls, content: Mapping[str, Any]) -> Instrument:
-        """Build an instrument from what a JSON file holds.
+        """Build an instrument from the content of a JSON file.
 
         >>> tiers = [["low", 0], ["high", 3]]
         >>> own = {"name": "two questions", "items": ["a", "b"], "item_scale": [0, 3], "tiers": tiers}
@@ -94,7 +94,7 @@ class Instrument:
 
     @property
     def total_scale(self) -> tuple[float, float]:
-        """The lowest and highest total there can be."""
+        """The lowest and the highest possible total."""
         low, high = self.item_scale
         return len(self.items) * float(low), len(self.items) * float(high)
 
@@ -103,13 +103,13 @@ class Instrument:
         """The lowest total of each tier but the first."""
         return tuple(low for _, low in self.tiers[1:])
 
-    def places(self, totals: ArrayLike) -> NDArray[np.intp]:
-        """Return the place among the tiers of the one that each total lies in."""
+    def tier_index(self, totals: ArrayLike) -> NDArray[np.intp]:
+        """Return the index of the tier of each total."""
         return np.searchsorted(self.edges, totals, side="right")
 
     def tier(self, total: float) -> str:
-        """Return the name of the tier that a total lies in."""
-        return self.tiers[int(self.places(total))][0]
+        """Return the name of the tier of a total."""
+        return self.tiers[int(self.tier_index(total))][0]
 
 
 INSTRUMENTS = {
@@ -132,7 +132,7 @@ INSTRUMENTS = {
 
 
 def find_instrument(instrument: str | Instrument) -> Instrument:
-    """Return an instrument by its name; an instrument is itself."""
+    """Return an instrument by its name; an `Instrument` is returned unchanged."""
     if isinstance(instrument, Instrument):
         return instrument
     return INSTRUMENTS[_validate.choice(instrument, "instrument", INSTRUMENTS)]
@@ -140,15 +140,15 @@ def find_instrument(instrument: str | Instrument) -> Instrument:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Totals:
-    """One total per participant, with its bounds where items were abstained from.
+    """One total per participant, with bounds if items were declined.
 
     Attributes:
-        instrument: what was asked.
+        instrument: the questionnaire.
         cluster: the participant.
-        truth: the true total; NaN where an item has no truth.
-        low: the total with every abstained item at its lowest; NaN where the participant failed.
-        high: the total with every abstained item at its highest; NaN where the participant failed.
-        answered: how many items were answered.
+        truth: the true total; NaN if an item has no ground truth.
+        low: the total with every declined item at its lowest score; NaN if the participant failed.
+        high: the total with every declined item at its highest score; NaN if the participant failed.
+        answered: the number of answered items.
     """
 
     instrument: Instrument
@@ -163,16 +163,17 @@ class Totals:
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """True where every item was answered, so that the total is known."""
+        """True if every item was answered, so that the total is known."""
         return self.low == self.high
 
     @property
     def decided(self) -> NDArray[np.bool_]:
-        """True where both bounds lie in one tier, so that the severity is known."""
-        return (self.instrument.places(self.low) == self.instrument.places(self.high)) & ~np.isnan(self.low)
+        """True if both bounds are in the same tier, so that the severity is known."""
+        same_tier = self.instrument.tier_index(self.low) == self.instrument.tier_index(self.high)
+        return same_tier & ~np.isnan(self.low)
 
     def tiers(self, which: str = "truth") -> list[str | None]:
-        """Return the tier of each participant's "truth", "low" or "high"; None where that is not known."""
+        """Return the tier of each participant's "truth", "low" or "high"; None if it is unknown."""
         values = getattr(self, _validate.choice(which, "which", ("truth", "low", "high"))).tolist()
         return [None if np.isnan(value) else self.instrument.tier(value) for value in values]
 
@@ -183,23 +184,22 @@ def totals(items: Items, instrument: str | Instrument = "PHQ-8") -> Totals:
     >>> own = Instrument("two questions", ("a", "b"), (0, 3), (("low", 0), ("high", 3)))
     >>> rows = Items.from_arrays([1, 2, 0, 0], [1, 3, 2, None], abstained=[0, 0, 0, 1],
     ...     cluster=["p", "p", "q", "q"], item=["a", "b", "a", "b"])
-    >>> found = totals(rows, own)
-    >>> found.low.tolist(), found.high.tolist(), found.decided.tolist()
+    >>> scores = totals(rows, own)
+    >>> scores.low.tolist(), scores.high.tolist(), scores.decided.tolist()
     ([4.0, 2.0], [4.0, 5.0], [True, False])
     """
     form = find_instrument(instrument)
-    position = _places(items, form)
     shape = (len(items.cluster_ids), len(form.items))
     truth, low, high = (np.full(shape, np.nan) for _ in range(3))
     answered = np.zeros(shape, np.intp)
-    where = (items.cluster_index, position)
-    truth[where] = _validate.floats(items.truth, "truth")
-    said = _validate.floats(items.prediction, "prediction")
-    silent = np.isnan(said) | ~items.answered
+    cells = (items.cluster_index, _item_columns(items, form))
+    truth[cells] = _validate.floats(items.truth, "truth")
+    prediction = _validate.floats(items.prediction, "prediction")
+    unanswered = np.isnan(prediction) | ~items.answered
     failed = items.outcome == Outcome.FAILED
     for bound, end in ((low, form.item_scale[0]), (high, form.item_scale[1])):
-        bound[where] = np.where(failed, np.nan, np.where(silent, end, said))
-    answered[where] = items.answered
+        bound[cells] = np.where(failed, np.nan, np.where(unanswered, end, prediction))
+    answered[cells] = items.answered
     return Totals(
         instrument=form,
         cluster=items.cluster_ids,
@@ -213,13 +213,13 @@ def totals(items: Items, instrument: str | Instrument = "PHQ-8") -> Totals:
 def total_items(
     items: Items, instrument: str | Instrument = "PHQ-8", *, answered_when: str = "complete"
 ) -> Items:
-    """Return one item per participant: the total, abstained from where it is not known.
+    """Return one item per participant: the total, which is an abstention if it is unknown.
 
     Args:
         items: the items of the instrument.
-        instrument: its name, or itself.
-        answered_when: "complete" where every item must be answered; "tier" where it is enough that the bounds
-            lie in one tier, and then the total is said to be midway between them.
+        instrument: the instrument, or its name.
+        answered_when: "complete" if every item must be answered; "tier" if the bounds must be in the same tier, in
+            which case the total is the midpoint between them.
     """
     _validate.choice(answered_when, "answered_when", ("complete", "tier"))
     sums = totals(items, instrument)
@@ -246,7 +246,9 @@ def severity_tier_accuracy(
     abstained: Column | None = None,
     sample_weight: Column | None = None,
 ) -> float:
-    """Return the share of answered totals that lie in the tier of the true total; NaN when nothing is answered.
+    """Return the proportion of answered totals that are in the severity tier of the true total.
+
+    Higher is better. NaN if nothing is answered.
 
     >>> round(severity_tier_accuracy([3, 12, 20], [4, 9, 24]), 6)
     0.666667
@@ -260,45 +262,46 @@ def severity_tier_accuracy(
         if wrong.any():
             row = int(np.argmax(wrong))
             raise DataError(
-                f"{name} is {numbers[row]:g} at {row_name(row)}; a total of {form.name} is {low:g} to {high:g}"
+                f"{name} is {numbers[row]:g} at {row_name(row)}; a total of {form.name} is from {low:g} to {high:g}"
             )
     return _tier_accuracy(columns, instrument=form).point
 
 
 def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Statistic:
     rows = columns.take(columns.predicted)
-    right = instrument.places(rows.truth_number) == instrument.places(rows.prediction_number)
+    right = instrument.tier_index(rows.truth_number) == instrument.tier_index(rows.prediction_number)
     return means_statistic(("severity_tier_accuracy",), [right], rows)
 
 
-def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
-    """The column of each item among the instrument's, each participant having every item once."""
-    number = {name: position for position, name in enumerate(form.items)}
+def _item_columns(items: Items, form: Instrument) -> NDArray[np.intp]:
+    """Return the index of each item among the instrument's items; every participant must have every item once."""
+    index = {name: position for position, name in enumerate(form.items)}
     names = [str(name) for name in items.item.tolist()]
-    strange = [name for name in dict.fromkeys(names) if name not in number]
-    # A participant that failed before any item was known stands in one row without a name.
-    if strange and strange != [""]:
+    unknown = [name for name in dict.fromkeys(names) if name not in index]
+    # A participant that failed before any item was known is one row without an item name.
+    if unknown and unknown != [""]:
         raise DataError(
-            f"{form.name} has no item {strange[0]!r}{_validate.suggestion(strange[0], number)}; "
-            f"its items are {', '.join(number)}"
+            f"{form.name} has no item {unknown[0]!r}{_validate.suggestion(unknown[0], index)}; "
+            f"its items are {', '.join(index)}"
         )
-    position = np.array([number.get(name, 0) for name in names], dtype=np.intp)
-    seen = np.bincount(
-        items.cluster_index * len(number) + position, minlength=len(items.cluster_ids) * len(number)
-    )
+    item_index = np.array([index.get(name, 0) for name in names], dtype=np.intp)
+    counts = np.bincount(
+        items.cluster_index * len(index) + item_index, minlength=len(items.cluster_ids) * len(index)
+    ).reshape(-1, len(index))
     failed = np.zeros(len(items.cluster_ids), np.bool_)
     failed[items.cluster_index[items.outcome == Outcome.FAILED]] = True
-    wrong = (seen.reshape(-1, len(number)) != 1) & ~failed[:, None]
+    wrong = (counts != 1) & ~failed[:, None]
     if wrong.any():
         cluster, item = np.argwhere(wrong)[0]
-        times = int(seen.reshape(wrong.shape)[cluster, item])
-        whose = f"{items.cluster_noun} {_validate.place_name(items.cluster_ids[cluster])}"
-        raise DataError(f"{whose} has {form.items[item]} {times} times; a total needs every item once")
-    return position
+        participant = f"{items.cluster_noun} {_validate.place_name(items.cluster_ids[cluster])}"
+        raise DataError(
+            f"{participant} has {form.items[item]} {int(counts[cluster, item])} times; a total needs every item once"
+        )
+    return item_index
 
 
 def _constant_columns(items: Items) -> dict[str, list[Any]]:
-    """The metadata that say one thing of each participant, which then says it of the total."""
+    """Return the metadata that are the same for all items of each participant, which also describe the total."""
     first = np.unique(items.cluster_index, return_index=True)[1]
     columns = {}
     for name, column in items.metadata.items():

@@ -1,14 +1,13 @@
-"""Prediction intervals: do they hold the truth as often as they claim, where not, and how wide are they?
+"""Prediction intervals: how often they contain the truth, overall and in parts of the data, and how wide they are.
 
-Intervals are closed, ``low <= y <= high``, and come as an array (rows, 2) or, for several confidence levels
-at once, as (rows, 2, levels). A metric of (rows, 2) is a float; of (rows, 2, levels) it is an array with one
-value per level. Infinite bounds are legal: they cover, their width is infinite, and means say so. Crossed
-bounds, NaN and shapes that do not agree are errors that name the first offending row. ``sample_weight`` are
-multiplicities: a weight of 2 is the row twice.
+Intervals are closed, ``low <= y <= high``. They are an array (rows, 2) or, for several nominal coverages at once,
+(rows, 2, levels). A metric of (rows, 2) is a float; of (rows, 2, levels) it is an array with one value per level.
+Infinite bounds are allowed: their width, and any mean that includes it, is infinite. Crossed bounds, NaN and
+inconsistent shapes are errors that name the first such row. ``sample_weight`` contains multiplicities: a weight of 2
+counts a row twice.
 
-Each metric is its statistic at weights all one (see `abstain.metrics.coverage`), the same statistic that an interval
-is computed from. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
-`abstain.metrics.quantiles`; intervals for these metrics, and a verdict, in `abstain.evaluation.conformal`.
+The statistics are in `abstain.metrics.coverage`. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
+`abstain.metrics.quantiles`, confidence intervals of these metrics and verdicts in `abstain.evaluation.conformal`.
 """
 
 from __future__ import annotations
@@ -72,18 +71,20 @@ __all__ = [
     "winkler_score",
 ]
 
-# How hard the width criterion of the registry punishes a coverage away from the level.
+# The penalty of the width criterion in the registry for a coverage that differs from the level.
 _ETA = 30.0
 # Why HSIC is undefined if all intervals have the same width.
-ONE_WIDTH = "one width: no information about conditional coverage"
-# How many strata of width the registry looks at.
+ONE_WIDTH = "all intervals have the same width: no information about conditional coverage"
+# The number of width strata in the registry.
 _BINS = 3
 
 
 def interval_coverage(
     y_true: ArrayLike, intervals: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> Values:
-    """Return the share of truths that their interval holds: the mean of ``1(low <= y <= high)``.
+    """Return the proportion of labels that are in their interval: the mean of ``1(low <= y <= high)``.
+
+    It should be at least the nominal coverage.
 
     >>> interval_coverage([1, 2, 3, 4], [[0, 1], [0, 1], [3, 5], [4, 4]])
     0.75
@@ -95,7 +96,7 @@ def interval_coverage(
 
 
 def interval_mean_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
-    """Return the mean width ``high - low``; infinite as soon as one interval is.
+    """Return the mean width of the intervals: the mean of ``high - low``; infinite if one interval is infinite.
 
     >>> interval_mean_width([[0, 1], [2, 5]])
     2.0
@@ -109,14 +110,14 @@ def interval_mean_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None
 def interval_size_stratified_coverage(
     y_true: ArrayLike, intervals: ArrayLike, *, bins: int = 3, sample_weight: ArrayLike | None = None
 ) -> StratifiedCoverage:
-    """Return coverage by width: `bins` equal chunks of the rows ranked by width; ``score`` is the worst.
+    """Return the coverage by interval width and, as ``score``, the lowest coverage of a stratum.
 
-    The first chunks take one row more where the rows do not divide evenly. Rows of one width that stand
-    across a border are spread evenly over both sides, so that the order of rows plays no part; widths that differ
-    by no more than the rounding of ``high - low`` are one width. If all rows have one width, the first chunk holds
-    them all and the others are empty. Fractional weights make chunks of equal weight.
-    Reference: Angelopoulos et al., "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR
-    2021.
+    Higher is better. The strata are `bins` chunks of equal size of the rows ranked by width. If the rows do not divide
+    evenly, the first chunks have one row more. If rows of the same width belong to two chunks, they are divided
+    proportionally, so the order of rows does not matter. Widths that differ only by the rounding of ``high - low`` are
+    the same width. If all rows have the same width, the first chunk contains all of them and the others are empty. With
+    fractional weights, chunks have equal weight. Reference: Angelopoulos et al., "Uncertainty Sets for Image
+    Classifiers using Conformal Prediction", ICLR 2021.
 
     >>> strata = interval_size_stratified_coverage([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], bins=2)
     >>> strata.coverage, strata.counts, strata.score
@@ -137,24 +138,25 @@ def interval_hsic(
     raw: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> Values:
-    """Return how far coverage depends on width, the HSIC: ``sqrt(trace(HKHL) / (n - 1)**2)``.
+    """Return the dependence of coverage on interval width (HSIC): ``sqrt(trace(HKHL) / (n - 1)**2)``.
 
-    The Hilbert-Schmidt independence criterion: ``K`` and ``L`` are Gaussian kernels ``exp(-d**2 / size)`` over
-    widths and over coverage, ``H`` centres them. 0 means that wide and narrow intervals cover alike. No matrix is
-    built: time and memory are linear in the rows (after a sort), and the result is within 1e-12 of the definition.
-    Two infinite widths count as equal, an infinite and a finite one as infinitely far apart. With a single row, or
-    if all rows have one width, it is NaN. Reference: Gretton et al., "A Kernel Statistical Test of Independence", 2007.
+    The Hilbert-Schmidt independence criterion: ``K`` and ``L`` are Gaussian kernels ``exp(-d**2 / size)`` over widths
+    and over coverage, and ``H`` centres them. Lower is better: 0 means that coverage does not depend on width. Time and
+    memory are linear in the number of rows (after a sort), and the result is within 1e-12 of the definition. Two
+    infinite widths are equal; the distance between an infinite and a finite width is infinite. It is NaN for a single
+    row, or if all rows have the same width. Reference: Gretton et al., "A Kernel Statistical Test of Independence",
+    2007.
 
     Args:
-        y_true: the truths.
+        y_true: the true values.
         intervals: (rows, 2) or (rows, 2, levels).
-        kernel_sizes: the sizes of the kernel over widths and of the one over coverage.
+        kernel_sizes: the sizes of the kernels over widths and over coverage.
         raw: return ``trace(HKHL)`` itself.
         sample_weight: multiplicities.
 
     >>> round(interval_hsic([0, 0, 5], [[0, 1], [0, 1], [0, 3]]), 6)
     0.525164
-    >>> interval_hsic([0, 5, 0, 5], [[0, 1]] * 4)                    # one width: coverage cannot depend on it
+    >>> interval_hsic([0, 5, 0, 5], [[0, 1]] * 4)                    # all widths are equal
     nan
     """
     sizes = _kernel_sizes(kernel_sizes)
@@ -173,33 +175,32 @@ def interval_coverage_width_criterion(
     level: float | Sequence[float],
     sample_weight: ArrayLike | None = None,
 ) -> Values:
-    """Return ``(1 - width / (max(y) - min(y))) * exp(-eta * (coverage - level)**2)``, higher is better.
+    """Return the coverage width-based criterion, a score that rewards narrow intervals with the nominal coverage.
 
-    Width and coverage are means; an infinite mean width gives -inf. Constant truths leave no range and are
-    an error.
+    ``(1 - width / (max(y) - min(y))) * exp(-eta * (coverage - level)**2)`` of the mean width and the coverage. Higher
+    is better. It is -inf if the mean width is infinite. Constant true values are an error, because their range is 0.
     Reference: Khosravi et al., "Comprehensive Review of Neural Network-Based Prediction Intervals", 2011.
 
     Args:
-        y_true: the truths.
+        y_true: the true values.
         intervals: (rows, 2) or (rows, 2, levels).
-        eta: how hard a coverage away from the level is punished, at least 0.
-        level: the level that the intervals claim, or one for each level of them.
+        eta: the penalty for a coverage that differs from the level, at least 0.
+        level: the nominal coverage, or one for each level of the intervals.
         sample_weight: multiplicities.
 
     >>> interval_coverage_width_criterion([0, 4], [[0, 1], [3, 4]], eta=30, level=0.999999)
     0.749999...
     """
-    strength = checked_eta(eta)
+    penalty = checked_eta(eta)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     counted = rows.truth[rows.counted]
     if counted.min() == counted.max():
         raise DataError(
-            f"y_true is constant ({counted[0]:g} from row 0 on); "
-            "the width criterion divides by max(y) - min(y)"
+            f"y_true is constant ({counted[0]:g} in every row); the width criterion divides by max(y) - min(y)"
         )
     by_nominal = nominal_coverages(level, rows.levels).tolist()
     values = [
-        criterion_statistic("cwc", rows.truth, covered, width, rows, eta=strength, level=nominal).point
+        criterion_statistic("cwc", rows.truth, covered, width, rows, eta=penalty, level=nominal).point
         for covered, width, nominal in zip(rows.covered, rows.width, by_nominal, strict=True)
     ]
     return per_level(rows, values)
@@ -212,10 +213,11 @@ def winkler_score(
     level: float | Sequence[float],
     sample_weight: ArrayLike | None = None,
 ) -> Values:
-    """Return the mean of ``(high - low) + 2/alpha * ((low - y)+ + (y - high)+)``, alpha = 1 - level.
+    """Return the mean interval score: the width, plus a penalty for labels outside the interval.
 
-    Lower is better; it is the smallest in expectation for the true quantiles.
-    Reference: Winkler, "A Decision-Theoretic Approach to Interval Estimation", 1972.
+    The mean of ``(high - low) + 2/alpha * ((low - y)+ + (y - high)+)`` with ``alpha = 1 - level``. Lower is better. Its
+    expectation is smallest for the true quantiles. Reference: Winkler, "A Decision-Theoretic Approach to Interval
+    Estimation", 1972.
 
     >>> winkler_score([1, 7], [[0, 2], [0, 4]], level=0.5)        # (2 + 4 + 4*3) / 2
     9.0
@@ -232,12 +234,11 @@ def weighted_interval_score(
     median: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the weighted interval score over all levels, one number: lower is better.
+    """Return the weighted interval score: the weighted mean of the interval scores over all levels.
 
-    With ``K`` levels and ``IS`` the interval score of `winkler_score`, a row has
-    ``(|y - median| / 2 + sum of alpha_k / 2 * IS_k) / (K + 1/2)``; without a median its term and the 1/2 are
-    left out.
-    Reference: Bracher et al., "Evaluating epidemic forecasts in an interval format", 2021.
+    With ``K`` levels and the interval score ``IS`` of `winkler_score`, the score of a row is
+    ``(|y - median| / 2 + sum of alpha_k / 2 * IS_k) / (K + 1/2)``. Without a median, its term and the 1/2 are omitted.
+    Lower is better. Reference: Bracher et al., "Evaluating epidemic forecasts in an interval format", 2021.
 
     >>> weighted_interval_score([3], [[1, 2]], level=0.5, median=[1.5])     # (1.5/2 + 0.25 * (1 + 4)) / 1.5
     1.3333333333333333
@@ -253,7 +254,7 @@ def weighted_interval_score(
 def interval_coverage_by_group(
     y_true: ArrayLike, intervals: ArrayLike, groups: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> GroupCoverage:
-    """Return coverage within each group, such as a site or a sex, and the worst of them as ``score``.
+    """Return the coverage of each group, such as a site or a sex; ``score`` is the lowest coverage.
 
     >>> by_site = interval_coverage_by_group([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"])
     >>> by_site.groups, by_site.coverage, by_site.score
@@ -270,9 +271,9 @@ def interval_coverage_gap(
     level: float | Sequence[float],
     sample_weight: ArrayLike | None = None,
 ) -> Values:
-    """Return the mean over groups of ``|coverage - level|``; without groups, that distance over all rows.
+    """Return the mean over groups of ``|coverage - level|``. Default: all rows are one group.
 
-    Reference: Ding et al., "Class-Conditional Conformal Prediction with Many Classes", 2023.
+    Lower is better. Reference: Ding et al., "Class-Conditional Conformal Prediction with Many Classes", 2023.
 
     >>> interval_coverage_gap([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"], level=0.75)    # both 0.25
     0.25
@@ -288,7 +289,7 @@ def interval_feature_stratified_coverage(
     bins: int = 3,
     sample_weight: ArrayLike | None = None,
 ) -> StratifiedCoverage:
-    """Return coverage by a feature: `bins` equal chunks of the rows ranked by it; ``score`` is the worst.
+    """Return the coverage by a feature, in `bins` chunks of equal size; ``score`` is the lowest coverage.
 
     >>> interval_feature_stratified_coverage([1, 9], [[0, 1], [0, 1]], [70, 20], bins=2).coverage
     array([0., 1.])
@@ -308,23 +309,23 @@ def interval_worst_slab_coverage(
     seed: int = 42,
     sample_weight: ArrayLike | None = None,
 ) -> WorstSlab | tuple[WorstSlab, ...]:
-    """Return the slab ``low <= v.x <= high`` of features with the lowest coverage, judged on held-out rows.
+    """Return the slab ``low <= v.x <= high`` of features with the lowest coverage, evaluated on held-out rows.
 
     Reference: Cauchois, Gupta and Duchi, "Knowing what You Know", JMLR 22, 2021.
 
     Args:
-        y_true: the truths.
+        y_true: the true values.
         intervals: (rows, 2) or (rows, 2, levels); several levels give one slab each.
-        features: (rows, features), finite; scale them alike, because a slab is cut along any direction.
-        proportion: the least share of the searched rows that a slab must hold.
-        directions: how many random directions are tried; one feature needs none.
-        held_out: the share of rows (or clusters) that judge the slab and play no part in finding it.
-        cluster: ids of what belongs together; a cluster is never split between the two parts.
+        features: (rows, features), finite. Use similar scales, because slabs have arbitrary directions.
+        proportion: the smallest proportion of the searched rows that a slab must contain.
+        directions: the number of random directions; not used for a single feature.
+        held_out: the proportion of rows (or clusters) on which the slab is evaluated and which are not searched.
+        cluster: cluster ids. A cluster is never split between the two parts. Default: each row is a cluster.
         seed: the seed of the split and of the directions.
         sample_weight: multiplicities.
 
     >>> x = np.arange(100.0)
-    >>> truth = np.where(x < 20, 5.0, 0.0)                  # every truth of x < 20 is missed
+    >>> truth = np.where(x < 20, 5.0, 0.0)                  # no interval with x < 20 contains its truth
     >>> slab = interval_worst_slab_coverage(truth, [[-1, 1]] * 100, x, proportion=0.15)
     >>> slab.coverage, slab.low < 20
     (0.0, True)
@@ -343,8 +344,8 @@ def interval_width_quantiles(
 ) -> Floats:
     """Return quantiles of the width, linear between neighbouring ranks; several levels give one row each.
 
-    Fractional weights have no ranks: then a quantile is the smallest width that the given share does not
-    exceed.
+    With fractional weights there are no ranks. A quantile is then the smallest width such that at least the given
+    proportion of the weight is at or below it.
 
     >>> interval_width_quantiles([[0, 1], [0, 2], [0, 4]], probabilities=(0, 0.5, 0.75))
     array([1., 2., 3.])
@@ -362,11 +363,11 @@ def winkler_losses(rows: IntervalRows, levels: Floats) -> list[Floats]:
     """Return the interval score of every row, one array per level."""
     losses = []
     for width, low, high, level in zip(rows.width, rows.low, rows.high, levels.tolist(), strict=True):
-        # A truth is missed on one side at most, so that the larger distance is the one that counts.
+        # A truth is outside on one side at most, so the larger distance is the one that counts.
         loss = low - rows.truth
         np.maximum(loss, rows.truth - high, out=loss)
         np.maximum(loss, 0.0, out=loss)
-        with np.errstate(over="ignore"):  # infinite is said where it is summed up
+        with np.errstate(over="ignore"):  # an overflow to infinity is a valid score
             loss *= 2.0 / (1.0 - level)
             loss += width
         losses.append(loss)
@@ -388,9 +389,9 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
 def width_hsic_statistic(
     rows: IntervalRows, level: int = 0, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
 ) -> Statistic:
-    """Return the HSIC of width and coverage at one level; undefined if all rows have one width.
+    """Return the statistic of the HSIC of width and coverage at one level; undefined if all widths are equal.
 
-    With one width the formula gives 0 by construction, which is not evidence that coverage is independent of width.
+    In that case the formula is always 0, which is not evidence that coverage is independent of width.
     """
     if rows.have_one(rows.ranked_width[level]):
         return Statistic.undefined(("hsic",), rows.units)
@@ -398,13 +399,13 @@ def width_hsic_statistic(
 
 
 def checked_eta(eta: float) -> float:
-    """Return how hard the width criterion punishes, which must not be negative."""
-    strength = _validate.real(eta, "eta")
-    if strength < 0.0:
+    """Return the penalty of the width criterion, which must not be negative."""
+    penalty = _validate.real(eta, "eta")
+    if penalty < 0.0:
         raise ArgumentError(
-            f"eta must be at least 0, got {strength:g}; it punishes a coverage away from the level"
+            f"eta must be at least 0, got {penalty:g}; it is the penalty for a coverage that differs from the level"
         )
-    return strength
+    return penalty
 
 
 def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
@@ -417,13 +418,13 @@ def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
 
 
 def _interval_rows(columns: Columns) -> IntervalRows:
-    """The answered rows with an interval, which are checked once for all metrics."""
+    """Return the answered rows with an interval, which are checked only once for all metrics."""
 
     def check() -> IntervalRows:
         bounded = columns.take(columns.bounded)
         return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighted_like(bounded)
 
-    return columns.once("interval rows", check)
+    return columns.compute_once("interval rows", check)
 
 
 def _have_one_width(columns: Columns) -> bool:

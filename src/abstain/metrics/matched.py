@@ -1,9 +1,9 @@
 """Metrics of two systems at the largest coverage that both reach.
 
-A system that declines more items has a smaller area and a smaller risk for that reason alone. At matched coverage each
-system is limited to its most confident items: as many as the system with the smaller maximum coverage answers, out of
-all items. A metric at matched coverage is the metric of the system so limited. If the coverage cuts a block of tied
-confidences, a proportional part of the block counts. The coverage is computed again for every weight vector.
+A system that declines more items has a smaller area and a smaller risk only because it declines more. At matched
+coverage each system is limited to its most confident items: as many, relative to all items, as the system with the
+smaller maximum coverage answers. A metric at matched coverage is the metric of the limited system. If the coverage cuts
+a tied block, a proportional part of the block counts. The coverage is computed again for every weight vector.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from abstain._types import Floats
 
 
-# As many groups are compared with all other rows at once as make about so many numbers.
-_NUMBERS_AT_ONCE = 1 << 20
+# Groups are compared with all other rows several at a time, up to about this many numbers.
+_NUMBERS_PER_PART = 1 << 20
 
 
 def selective_risk(side: Limited, _metric: MetricSpecification) -> Floats:
-    """Return the mean loss of the items that are left."""
+    """Return the mean loss of the remaining items."""
     return ratio(side.loss, side.count)
 
 
-# The selective risk at matched coverage accompanies metrics that have no such form; it is not in the registry.
+# The selective risk at matched coverage is reported with metrics that have no matched form. It is not in the registry.
 SELECTIVE_RISK = MetricSpecification(
     selective_risk,
     arguments={"loss": "loss", "abstained": "abstained"},
@@ -51,7 +51,7 @@ SELECTIVE_RISK = MetricSpecification(
 
 
 def end_coverage(metric: MetricSpecification, columns: Columns) -> float:
-    """Return the coverage at which a metric of these rows ends: the answer rate, or the metric's own coverage."""
+    """Return the coverage at which a metric of these rows ends: the answer rate, or the metric's parameter."""
     if _balanced(metric):
         run, total = BalancedRanking.of(columns).run(WeightBatch(np.ones((1, columns.units))))
         return float((run.last_count / total)[0])
@@ -67,7 +67,7 @@ def matched_statistic(left: Columns, right: Columns, metrics: Sequence[MetricSpe
     sides = (left, right)
     if any(map(_balanced, metrics)):
         for side in sides:
-            _balanced_ranking(side)  # prepared here, before threads evaluate the statistic
+            _balanced_ranking(side)  # computed here, before threads evaluate the statistic
 
     def compute(batch: WeightBatch) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -79,7 +79,7 @@ def matched_statistic(left: Columns, right: Columns, metrics: Sequence[MetricSpe
 
 
 def _width(sides: tuple[Columns, Columns], metrics: Sequence[MetricSpecification]) -> int:
-    """Return how many numbers one weight vector occupies while metrics of both sides are evaluated."""
+    """Return the number of values that one weight vector needs while metrics of both sides are evaluated."""
     sums = [_ranking(side).by_confidence for side in sides]
     width = sum(each.curve_width for each in sums)
     if any(metric.convention != "trapezoid" or _balanced(metric) for metric in metrics):
@@ -89,17 +89,17 @@ def _width(sides: tuple[Columns, Columns], metrics: Sequence[MetricSpecification
 
 
 def values_of_groups(columns: Columns, metric: MetricSpecification) -> Floats:
-    """Return a metric of each group against all other rows, at the largest coverage that both reach: (3, groups).
+    """Return a metric of each group and of all other rows, at the largest coverage that both reach: (3, groups).
 
-    The units of the columns are the groups, so that all other rows are those without one unit. The three rows are the
-    coverage, the value of all other rows and the value of the group.
+    The units of the columns are the groups. The three rows are the coverage, the value of all other rows and the value
+    of the group.
     """
     if not metric.ranked and columns.units > 1:
         return _values_at_cuts(columns, metric)
     sides, groups, values = (columns, columns), columns.units, []
-    at_once = max(_NUMBERS_AT_ONCE // max(_width(sides, [metric]), groups), 1)
-    for start in range(0, groups, at_once):
-        group = np.arange(start, min(start + at_once, groups))
+    groups_per_part = max(_NUMBERS_PER_PART // max(_width(sides, [metric]), groups), 1)
+    for start in range(0, groups, groups_per_part):
+        group = np.arange(start, min(start + groups_per_part, groups))
         inside = (np.arange(groups) == group[:, None]).astype(np.float64)
         batches = (WeightBatch(1.0 - inside), WeightBatch(inside))
         with np.errstate(invalid="ignore"):
@@ -109,7 +109,7 @@ def values_of_groups(columns: Columns, metric: MetricSpecification) -> Floats:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _CutGroups:
-    """What a metric that needs no confidence reads of rankings that are limited to a coverage."""
+    """The sums of limited rankings that a metric without a confidence reads."""
 
     total: Floats
     count: Floats
@@ -117,11 +117,13 @@ class _CutGroups:
 
 
 def _values_at_cuts(columns: Columns, metric: MetricSpecification) -> Floats:
-    """Return `values_of_groups` for a metric that needs no confidence: it reads only the sums up to the cut."""
+    """Return `values_of_groups` for a metric that needs no confidence and reads only the sums up to the limit."""
     assert metric.matched is not None
-    chosen = columns if "loss" in metric.needs else _zero_one(columns)
-    # Only the sums are kept: a ranking refers to its columns, and both would be freed late.
-    cluster_sums = chosen.once("cuts", lambda: Ranking(chosen).by_confidence, by_confidence=True)
+    with_loss = columns if "loss" in metric.needs else _zero_one(columns)
+    # Only the sums are kept: a ranking refers to its columns, and such a cycle would be freed late.
+    cluster_sums = with_loss.compute_once(
+        "cuts", lambda: Ranking(with_loss).by_confidence, by_confidence=True
+    )
     total, answered = columns.mass_by_unit(), columns.mass_by_unit(columns.answered)
     total_of_rest, answered_of_rest = total.sum() - total, answered.sum() - answered
     with np.errstate(invalid="ignore"):
@@ -136,42 +138,44 @@ def _values_at_cuts(columns: Columns, metric: MetricSpecification) -> Floats:
 def _matched_values(
     metric: MetricSpecification, sides: tuple[Columns, Columns], batches: tuple[WeightBatch, WeightBatch]
 ) -> Floats:
-    """Return the coverage, and the metric of each side with its own batch of weights: (3, batch)."""
+    """Return the coverage and the metric of each side, which has its own batch of weights: (3, batch)."""
     if _balanced(metric):
         rankings = [_balanced_ranking(side) for side in sides]
         return np.stack(_balanced_values(rankings, batches, metric.convention))
-    chosen = [side if "loss" in metric.needs else _zero_one(side) for side in sides]
-    # A ranking is in several pairs and metrics, and is prepared once for all of them.
+    with_loss = [side if "loss" in metric.needs else _zero_one(side) for side in sides]
+    # A ranking is used in several pairs and metrics, and is computed once for all of them.
     curves = [
-        batch.once(("matched", side), partial(RankedCurve, batch=batch, ranking=_ranking(side)))
-        for side, batch in zip(chosen, batches, strict=True)
+        batch.compute_once(("matched", side), partial(RankedCurve, batch=batch, ranking=_ranking(side)))
+        for side, batch in zip(with_loss, batches, strict=True)
     ]
     coverage = np.minimum(curves[0].cmax, curves[1].cmax)
     end = _own_end(metric)
     if end is not None:
         coverage = np.minimum(coverage, end)
-    limited = batches[0].once(
-        ("limited", *chosen, end), lambda: [Limited.to_coverage(curve, coverage) for curve in curves]
+    limited = batches[0].compute_once(
+        ("limited", *with_loss, end), lambda: [Limited.to_coverage(curve, coverage) for curve in curves]
     )
     assert metric.matched is not None
     return np.stack([coverage, *(metric.matched(side, metric) for side in limited)])
 
 
 def _zero_one(columns: Columns) -> Columns:
-    """The same rows in the same order with a loss of 1 for a wrong answer."""
-    return columns.once("zero_one", lambda: columns.with_loss(1.0 - columns.correct), by_confidence=True)
+    """Return the same rows in the same order with a loss of 1 for a wrong answer."""
+    return columns.compute_once(
+        "zero_one", lambda: columns.with_loss(1.0 - columns.correct), by_confidence=True
+    )
 
 
 def _ranking(columns: Columns) -> Ranking:
-    return columns.once("ranking", lambda: Ranking(columns), by_confidence=True)
+    return columns.compute_once("ranking", lambda: Ranking(columns), by_confidence=True)
 
 
 def _balanced_ranking(columns: Columns) -> BalancedRanking:
-    return columns.once("balanced", lambda: BalancedRanking.of(columns), by_confidence=True)
+    return columns.compute_once("balanced", lambda: BalancedRanking.of(columns), by_confidence=True)
 
 
 def _own_end(metric: MetricSpecification) -> float | None:
-    """The coverage that a truncated metric ends at; None for a metric of the whole curve."""
+    """Return the coverage at which a truncated metric ends; None for a metric of the whole curve."""
     return metric.value if metric.parameter is not None and metric.parameter.name == "coverage" else None
 
 
@@ -182,7 +186,7 @@ def _balanced(metric: MetricSpecification) -> bool:
 def _balanced_values(
     rankings: Sequence[BalancedRanking], batches: Sequence[WeightBatch], convention: str
 ) -> list[Floats]:
-    """The area in which every true class counts alike, up to the smaller of the two balanced coverages."""
+    """Return the areas in which every true class has the same weight, up to the smaller of the balanced coverages."""
     runs = [ranking.run(batch) for ranking, batch in zip(rankings, batches, strict=True)]
     coverage = np.minimum(*(run.last_count / total for run, total in runs))
     areas = [

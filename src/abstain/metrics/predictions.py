@@ -1,9 +1,9 @@
-"""Checked predictions that are intervals, sets or quantiles, and what every coverage metric reads off them.
+"""Checked predictions that are intervals, sets or quantiles, with the values that coverage metrics read.
 
-An interval is closed, ``low <= y <= high``; its width is ``high - low``. A set is a row of booleans, one per
-class; its width is its size. Either may be given for several levels at once, along a last axis. Whatever was
-given, the metrics see ``covered`` and ``width`` with one row per level. All rows are one unit until `in_units` divides
-them. The metrics are in `intervals`, `sets` and `quantiles`.
+An interval is closed, ``low <= y <= high``; its width is ``high - low``. A set is a row of booleans, one per class; its
+width is its size. Both may have several levels along a last axis. In any case, the metrics read ``covered`` and
+``width`` with one row per level. All rows are one unit until `in_units` divides them. The metrics are in `intervals`,
+`sets` and `quantiles`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LevelRows(Rows):
-    """Rows that may be given for several levels at once, and the truths; without truths, they are empty."""
+    """Rows of one or several levels, and the truths, which are empty if they were not passed."""
 
     several: bool
     truth: NDArray[Any] = field(default_factory=lambda: np.empty(0))
@@ -42,7 +42,7 @@ class LevelRows(Rows):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IntervalRows(LevelRows):
-    """Intervals that were checked: bounds and widths (levels, rows)."""
+    """Checked intervals: bounds and widths (levels, rows)."""
 
     low: Floats
     high: Floats
@@ -50,12 +50,12 @@ class IntervalRows(LevelRows):
 
     @classmethod
     def checked(cls, intervals: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Check what a user handed over; errors name the first row that is wrong."""
+        """Check intervals; errors name the first row that is wrong."""
         bounds = _numbers(intervals, "intervals")
         if bounds.ndim not in (2, 3) or bounds.shape[1] != 2:
             raise DataError(
                 f"intervals must have shape (rows, 2) or (rows, 2, levels), got {bounds.shape}; "
-                "column 0 holds the lower bounds and column 1 the upper"
+                "column 0 contains the lower bounds and column 1 the upper bounds"
             )
         several = bounds.ndim == 3
         if not several:
@@ -70,7 +70,7 @@ class IntervalRows(LevelRows):
     def with_truth(
         cls, y_true: ArrayLike, intervals: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Check intervals and the truths that they should hold."""
+        """Check intervals and the true values."""
         rows = cls.checked(intervals, sample_weight)
         truth = _validate.finite(y_true, "y_true")
         _validate.same_length(len(rows), y_true=truth)
@@ -78,26 +78,27 @@ class IntervalRows(LevelRows):
 
     @property
     def levels(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return len(self.low)
 
     @cached_property
     def covered(self) -> Mask:
-        """Whether the closed interval holds the truth; one row per level."""
+        """True if the closed interval contains the truth; one row per level."""
         covered = np.empty(self.low.shape, np.bool_)
-        # Bounds that were just compared with one side of the truths are still in the cache for the other.
+        # Both comparisons of a chunk use values that are still in the processor's cache.
         for start in range(0, len(self), _CHUNK):
-            here = slice(start, start + _CHUNK)
-            truth = self.truth[here]
-            np.less_equal(self.low[:, here], truth, out=covered[:, here])
-            covered[:, here] &= truth <= self.high[:, here]
+            chunk = slice(start, start + _CHUNK)
+            truth = self.truth[chunk]
+            np.less_equal(self.low[:, chunk], truth, out=covered[:, chunk])
+            covered[:, chunk] &= truth <= self.high[:, chunk]
         return covered
 
     @cached_property
     def ranked_width(self) -> Floats:
-        """The widths by which rows are ranked: those that differ by no more than rounding are one width.
+        """The widths by which rows are ranked; widths that differ only by rounding are made equal.
 
-        Intervals that are all as wide, such as ``y - 0.1`` to ``y + 0.1``, have widths with other last digits.
+        Intervals of the same width, such as ``y - 0.1`` to ``y + 0.1``, have computed widths that differ in the last
+        digits.
         """
         return np.stack(
             [_without_rounding(*level) for level in zip(self.width, self.low, self.high, strict=True)]
@@ -106,43 +107,43 @@ class IntervalRows(LevelRows):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SetRows(LevelRows):
-    """Sets that were checked: membership (rows, classes, levels)."""
+    """Checked sets: membership (rows, classes, levels)."""
 
     member: Mask
 
     @classmethod
     def checked(cls, sets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Check what a user handed over; errors name the first row that is wrong."""
+        """Check sets; errors name the first row that is wrong."""
         member = _members(sets)
         several = member.ndim == 3
         if not several:
             member = member[:, :, None]
         _some_rows(member.shape, "sets")
         if member.shape[1] == 0:
-            raise DataError("sets has no class; its second axis must hold one column per class")
+            raise DataError("sets has no class; its second axis must have one column per class")
         return cls(member=member, several=several, **weights_and_units(len(member), sample_weight))
 
     @classmethod
     def with_truth(cls, y_true: ArrayLike, sets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Check sets and the classes that they should hold."""
+        """Check sets and the true classes."""
         rows = cls.checked(sets, sample_weight)
         return replace(rows, truth=_class_indices(y_true, len(rows), rows.classes))
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return int(self.member.shape[1])
 
     @property
     def levels(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return int(self.member.shape[2])
 
     @cached_property
     def width(self) -> Floats:
-        """How many classes the set holds; one row per level."""
+        """The number of classes in the set; one row per level."""
         if self.classes <= np.iinfo(np.uint8).max:
-            # Many times as fast as a sum over a short axis.
+            # Much faster than a sum over a short axis.
             size = np.einsum("ncl->ln", self.member.view(np.uint8))
         else:
             size = self.member.sum(axis=1, dtype=np.int32).T
@@ -150,7 +151,7 @@ class SetRows(LevelRows):
 
     @cached_property
     def covered(self) -> Mask:
-        """Whether the set holds the true class; one row per level."""
+        """True if the set contains the true class; one row per level."""
         rows, classes, levels = self.member.shape
         position = np.arange(0, rows * classes, classes)
         position += self.truth
@@ -159,7 +160,7 @@ class SetRows(LevelRows):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QuantileRows(Rows):
-    """Quantiles that were checked, (rows, probabilities), and the truths that fall between them."""
+    """Checked quantiles (rows, probabilities), and the true values."""
 
     truth: Floats
     quantiles: Floats
@@ -167,7 +168,7 @@ class QuantileRows(Rows):
 
     @property
     def edges(self) -> Floats:
-        """The borders of the bins: 0, the probabilities, 1."""
+        """The edges of the bins: 0, the probabilities, 1."""
         return np.r_[0.0, self.probabilities, 1.0]
 
     @classmethod
@@ -178,13 +179,13 @@ class QuantileRows(Rows):
         probabilities: float | Sequence[float],
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Check what a user handed over; errors name the first row that is wrong."""
+        """Check quantiles and the true values; errors name the first row that is wrong."""
         proportions = [
             _validate.level(value, "probabilities")
             for value in np.ravel(np.asarray(probabilities, dtype=object))
         ]
         if sorted(set(proportions)) != proportions:
-            raise ArgumentError("probabilities must ascend, none twice")
+            raise ArgumentError("probabilities must ascend, without duplicates")
         truth = _validate.finite(y_true, "y_true")
         table = np.asarray(quantiles)
         if table.ndim == 1:
@@ -208,12 +209,12 @@ class QuantileRows(Rows):
 
 
 def nominal_coverages(level: float | Sequence[float] | ArrayLike, levels: int, name: str = "level") -> Floats:
-    """Return one claim for each level of the predictions; one number serves them all."""
+    """Return the nominal coverage of each level of the predictions; a single number applies to all levels."""
     if np.ndim(level) == 0:
         return np.full(levels, _validate.level(level, name))  # type: ignore[arg-type]
     values = [_validate.level(value, name) for value in np.asarray(level, dtype=object).ravel()]
     if len(values) != levels:
-        raise ArgumentError(f"{name} names {len(values)} levels where the predictions have {levels}")
+        raise ArgumentError(f"{name} has {len(values)} values, but the predictions have {levels} levels")
     return np.array(values)
 
 
@@ -231,18 +232,18 @@ def _numbers(values: ArrayLike, name: str) -> Floats:
     if array.dtype.kind == "O":
         flat = _validate.floats(array.reshape(-1), name) if array.size else np.empty(0)
         return flat.reshape(array.shape)
-    raise DataError(f"{name} must hold numbers, got values of type {array.dtype.name}")
+    raise DataError(f"{name} must be numbers, got values of type {array.dtype.name}")
 
 
 def _some_rows(shape: tuple[int, ...], name: str) -> None:
     if shape[0] == 0:
         raise DataError(f"{name} is empty; there must be at least one row")
     if shape[2] == 0:
-        raise DataError(f"{name} has no level; its last axis must hold at least one")
+        raise DataError(f"{name} has no level; its last axis must have at least one")
 
 
 def _widths(low: Floats, high: Floats) -> Floats:
-    """Return ``high - low``; the smallest width finds crossed bounds and NaN together, in one pass."""
+    """Return ``high - low``; the smallest width detects both crossed bounds and NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         width = np.subtract(high, low)
     if not width.min() >= 0.0:
@@ -250,26 +251,26 @@ def _widths(low: Floats, high: Floats) -> Floats:
     return width
 
 
-# Of each of two widths both bounds were rounded, and their difference.
+# The rounding error of two widths, each of which is the rounded difference of two rounded bounds.
 _ROUNDING = 4.0 * np.finfo(np.float64).eps
 
 
 def _without_rounding(width: Floats, low: Floats, high: Floats) -> Floats:
-    """Return widths in which neighbours are alike that rounding alone could have made different."""
+    """Return widths in which neighbours are equal if they may differ only by rounding."""
     with np.errstate(invalid="ignore"):
         error = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
-        # An infinite bound was not rounded, nor is its width.
+        # Infinite bounds and widths have no rounding error.
         error[~np.isfinite(error)] = 0.0
         gaps = np.diff(np.sort(width))
-        if not ((gaps > 0.0) & (gaps <= error.max(initial=0.0))).any():  # which is seen many times as fast
+        if not ((gaps > 0.0) & (gaps <= error.max(initial=0.0))).any():  # a fast check for the usual case
             return width
         order = np.lexsort((error, width))
-        ranked, slack = width[order], error[order]
-        apart = np.diff(ranked) > np.maximum(slack[1:], slack[:-1])
-    first = np.r_[0, np.cumsum(apart)]
-    alike = np.empty_like(width)
-    alike[order] = ranked[np.r_[True, apart]][first]
-    return alike
+        sorted_width, sorted_error = width[order], error[order]
+        differs = np.diff(sorted_width) > np.maximum(sorted_error[1:], sorted_error[:-1])
+    group = np.r_[0, np.cumsum(differs)]
+    merged = np.empty_like(width)
+    merged[order] = sorted_width[np.r_[True, differs]][group]
+    return merged
 
 
 def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
@@ -278,23 +279,23 @@ def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
         rows = ~ordered.all(axis=0)
         row = int(np.argmax(rows))
         level = int(np.argmax(~ordered[:, row]))
-        where = row_name(row) + (f", level {level}" if len(low) > 1 else "")
+        location = row_name(row) + (f", level {level}" if len(low) > 1 else "")
         ends = float(low[level, row]), float(high[level, row])
         if np.isnan(ends).any():
             side = "low" if np.isnan(ends[0]) else "high"
             raise DataError(
-                f"intervals: the {side} bound is nan at {where}; every bound must be a number, "
-                "and a bound that does not exist is -inf or inf"
+                f"intervals: the {side} bound is nan at {location}; every bound must be a number, "
+                "and a missing bound must be -inf or inf"
             )
         raise DataError(
-            f"intervals are crossed at {where}: low {ends[0]:g} > high {ends[1]:g} "
+            f"intervals are crossed at {location}: low {ends[0]:g} > high {ends[1]:g} "
             f"({int(rows.sum())} such rows); the lower bound comes first: swap them, or read the table with "
             '--crossed sort (crossed="sort")'
         )
     row = int(np.argmax(((low == np.inf) | (high == -np.inf)).any(axis=0)))
     raise DataError(
-        f"intervals: {row_name(row)} has both bounds at the same infinity and holds no number; "
-        "an open end is low -inf or high inf"
+        f"intervals: both bounds of {row_name(row)} are the same infinity, so the interval contains no number; "
+        "an open interval has low -inf or high inf"
     )
 
 
@@ -303,7 +304,7 @@ def _members(sets: ArrayLike) -> Mask:
     if array.ndim not in (2, 3):
         raise DataError(
             f"sets must have shape (rows, classes) or (rows, classes, levels), got {array.shape}; "
-            "True says that the class is in the set"
+            "True means that the class is in the set"
         )
     if array.dtype.kind in "iufO":
         yes = array == 1
@@ -311,11 +312,11 @@ def _members(sets: ArrayLike) -> Mask:
         if np.any(wrong):
             row = int(np.argmax(wrong.reshape(len(array), -1).any(axis=1)))
             raise DataError(
-                f"sets must hold booleans, got another value at {row_name(row)}; scores are no membership"
+                f"sets must be booleans, got another value at {row_name(row)}; convert scores to True or False first"
             )
         return np.asarray(yes, dtype=np.bool_)
     if array.dtype.kind != "b":
-        raise DataError(f"sets must hold booleans, got values of type {array.dtype.name}")
+        raise DataError(f"sets must be booleans, got values of type {array.dtype.name}")
     return array
 
 
@@ -327,7 +328,7 @@ def _class_indices(values: ArrayLike, rows: int, classes: int) -> Indices:
         fractional = numbers != np.floor(numbers)
         if fractional.any():
             row = int(np.argmax(fractional))
-            raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at {row_name(row)}")
+            raise DataError(f"y_true must be class indices, got {numbers[row]:g} at {row_name(row)}")
         indices = numbers
     if indices.min() < 0 or indices.max() >= classes:
         row = int(np.argmax((indices < 0) | (indices >= classes)))

@@ -1,8 +1,7 @@
-"""Predictive distributions given as quantiles: pinball loss, and where truths fall between them.
+"""Predictive distributions in the form of quantiles: pinball loss and PIT histogram.
 
-Quantiles come as an array (rows, probabilities) with the probabilities named once for all rows, ascending. A
-quantile may be infinite; it must not be NaN, and the quantiles of a row must not descend. Intervals are in
-`abstain.metrics.intervals`.
+Quantiles are an array (rows, probabilities). The probabilities are the same for all rows and ascend. A quantile may be
+infinite but not NaN, and the quantiles of a row must not descend. Intervals are in `abstain.metrics.intervals`.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ __all__ = ["PitHistogram", "pinball_loss", "pit_histogram"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PitHistogram:
-    """Where truths fall within their predictive distributions; a calibrated one has density 1 everywhere.
+    """The histogram of truths within their predictive distributions; if calibrated, its density is 1 everywhere.
 
     Attributes:
         edges: 0, the probabilities, 1.
-        proportion: the share of truths between neighbouring quantiles, one number per bin.
-        expected: the share that there should be: the difference of the edges.
-        counts: how many rows (or how much weight) each bin holds; tied quantiles make fractions.
+        proportion: the proportion of truths between neighbouring quantiles, one number per bin.
+        expected: the expected proportion, which is the difference of the edges.
+        counts: the weight of the rows in each bin; not a whole number if quantiles are tied.
     """
 
     edges: Floats
@@ -60,9 +59,9 @@ def pinball_loss(
     probabilities: float | Sequence[float],
     sample_weight: ArrayLike | None = None,
 ) -> float | Floats:
-    """Return the mean of ``p * (y - q)+ + (1 - p) * (q - y)+``, one number per probability.
+    """Return the mean pinball loss of each quantile: the mean of ``p * (y - q)+ + (1 - p) * (q - y)+``.
 
-    Reference: Koenker and Bassett, "Regression Quantiles", 1978.
+    Lower is better. One number per probability. Reference: Koenker and Bassett, "Regression Quantiles", 1978.
 
     >>> pinball_loss([3, 0], [1, 1], probabilities=0.75)            # (0.75 * 2 + 0.25 * 1) / 2
     0.875
@@ -81,12 +80,11 @@ def pit_histogram(
     probabilities: Sequence[float],
     sample_weight: ArrayLike | None = None,
 ) -> PitHistogram:
-    """Return how truths spread over the gaps between their predicted quantiles: the histogram of ``F(y)``.
+    """Return the histogram of the probability integral transform (PIT) ``F(y)``, with the quantiles as edges.
 
-    A truth lies in the bin that ends at the first quantile not below it. Where several quantiles equal it,
-    it is spread over the bins between them in proportion to their probability, the mean of the randomised
-    transform.
-    Reference: Gneiting, Balabdaoui and Raftery, "Probabilistic forecasts, calibration and sharpness", 2007.
+    A truth is in the bin that ends at the first quantile not below it. If several quantiles equal it, it is divided
+    among the bins between them in proportion to their probability, which is the mean of the randomized PIT. Reference:
+    Gneiting, Balabdaoui and Raftery, "Probabilistic forecasts, calibration and sharpness", 2007.
 
     >>> histogram = pit_histogram([1, 5, 6, 9], [[2, 6]] * 4, probabilities=[0.25, 0.75])
     >>> histogram.proportion, histogram.density
@@ -104,7 +102,7 @@ def pit_histogram(
 
 
 def pinball_statistic(rows: QuantileRows) -> Statistic:
-    """Mean pinball losses, one per probability."""
+    """Return the statistic of the mean pinball losses, one per probability."""
     columns = []
     for quantile, probability in zip(rows.quantiles.T, rows.probabilities.tolist(), strict=True):
         above = rows.truth - quantile
@@ -113,13 +111,13 @@ def pinball_statistic(rows: QuantileRows) -> Statistic:
 
 
 def pit_statistic(rows: QuantileRows) -> Statistic:
-    """Shares of the truths between neighbouring quantiles, one per bin."""
+    """Return the statistic of the proportions of truths between neighbouring quantiles, one per bin."""
     table = pit_proportions(rows.truth, rows.quantiles, rows.edges)
     return means_statistic(tuple(f"pit[{number}]" for number in range(table.shape[1])), list(table.T), rows)
 
 
 def pit_proportions(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
-    """Return which part of each row lies in each bin, (rows, bins)."""
+    """Return the proportion of each row in each bin, (rows, bins)."""
     rows, bins = len(truth), len(edges) - 1
     below = (quantiles < truth[:, None]).sum(axis=1)
     not_above = (quantiles <= truth[:, None]).sum(axis=1)

@@ -1,10 +1,10 @@
-"""The registry: every metric by its name, gathered from the modules that define them, and how one is asked for.
+"""The registry: every metric by name, collected from the modules that define them, and how metrics are selected.
 
-A specification says what a metric is called, which function computes it on arrays, what it needs of every row,
-which direction is better, its unit, when it is undefined, and how it is measured; it stands at the end of the
-module of its function, and its definition in ``docs/definitions`` under its name. The command line, the report, the
-docs and the tests read the registry. A metric of the user's joins by `register_metric`, by an entry point of the
-group ``abstain.metrics``, or by its import path (``package.module:Class``) wherever a metric is named.
+A specification contains a metric's name, the function that computes it from arrays, the columns it needs, its better
+direction, its unit, the conditions under which it is undefined, and how it is computed. It is at the end of the module
+that defines the function. The exact definition is in ``docs/definitions`` under the metric's name. The command line,
+the report, the docs and the tests read the registry. A user-defined metric is added with `register_metric`, by an entry
+point of the group ``abstain.metrics``, or by passing its import path (``package.module:Class``) as a metric name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ __all__ = [
 
 
 def _section(metric: MetricSpecification) -> int:
-    """Where readers find a metric: over all rows, against guidance, over answered rows (2 and 3), along a ranking."""
+    """Return the section of a metric in lists.
+
+    0: over all rows. 1: compared with guidance. 2 and 3: over answered rows. 4: along a ranking.
+    """
     if metric.answered_only:
         return 2 if metric.family is OUTCOMES else 3
     if NO_GUIDANCE in metric.undefined:
@@ -69,7 +72,7 @@ def _section(metric: MetricSpecification) -> int:
 
 _OF_ANSWERS = ("answers", "regression", "abstention", "instruments", "calibration", "selective")
 _OF_COVERAGE = ("intervals", "sets")
-# What nearly every evaluation asks for is looked for first.
+# Modules that nearly every evaluation needs are searched first.
 _SEARCHED = ("selective", "abstention", "answers", "regression", "calibration", "instruments", *_OF_COVERAGE)
 
 
@@ -85,7 +88,10 @@ def _in_order() -> dict[str, MetricSpecification]:
 
 
 class _BuiltIn(Mapping[str, MetricSpecification]):
-    """The built-in metrics by name. Modules are loaded until one defines what is asked for; for a list, all are."""
+    """The built-in metrics by name.
+
+    A lookup imports modules until one of them defines the metric. Iteration imports them all.
+    """
 
     def __getitem__(self, name: str) -> MetricSpecification:
         for module in _SEARCHED:
@@ -165,7 +171,7 @@ _registered: dict[str, MetricSpecification] = {}
 
 
 def register_metric(metric: BaseMetric | type[BaseMetric] | MetricSpecification) -> MetricSpecification:
-    """Add a metric of yours to the registry; a name that is taken is an error. Works as a decorator's body, too.
+    """Add your own metric to the registry. A name that is already in use is an error.
 
     >>> from abstain.metrics import BaseMetric, MetricScore
     >>> class Rows(BaseMetric):
@@ -178,13 +184,13 @@ def register_metric(metric: BaseMetric | type[BaseMetric] | MetricSpecification)
     """
     specification = metric if isinstance(metric, MetricSpecification) else user_specification(metric)
     if specification.name in {*METRICS, *BUNDLES, *ALIASES, *_registered}:
-        raise _taken(specification.name)
+        raise _name_taken(specification.name)
     _registered[specification.name] = specification
     return specification
 
 
 def unregister_metric(name: str) -> None:
-    """Take a registered metric out again."""
+    """Remove a registered metric."""
     _validate.choice(name, "metric", _registered)
     del _registered[name]
 
@@ -200,9 +206,9 @@ def known_metrics() -> dict[str, MetricSpecification]:
 
 
 def find_metric(metric: MetricLike) -> MetricSpecification:
-    """Return one metric: by name, by alias, with a parameter (``risk_at_coverage@0.8``), by import path, or itself.
+    """Return the specification of one metric, which is a name, an alias, an import path or a metric object.
 
-    Names are compared without regard to case.
+    A name may have a parameter (``risk_at_coverage@0.8``). Upper and lower case are not distinguished.
 
     >>> find_metric("ece").key, find_metric("ece@10").key, find_metric("coverage_at_risk@0.05").key
     ('expected_calibration_error', 'expected_calibration_error@10', 'coverage_at_risk@0.05')
@@ -212,7 +218,7 @@ def find_metric(metric: MetricLike) -> MetricSpecification:
     if not isinstance(metric, str):
         return user_specification(metric)
     text, _, parameter = metric.strip().partition("@")
-    text = _as_known(text)
+    text = _match_case(text)
     name = ALIASES.get(text, text)
     if ":" in name:
         specification: MetricSpecification | None = user_specification(imported_metric(name))
@@ -228,37 +234,37 @@ def find_metric(metric: MetricLike) -> MetricSpecification:
 
 
 def select_metrics(
-    asked: MetricLike | Iterable[MetricLike], *, coverage: bool = True
+    requested: MetricLike | Iterable[MetricLike], *, coverage: bool = True
 ) -> tuple[MetricSpecification, ...]:
-    """Return the metrics that were asked for, each once, in order; a bundle stands for its metrics.
+    """Return the requested metrics in order, without duplicates. A bundle is replaced by its metrics.
 
-    Where any of them is over answered rows only, the answer rate comes along, unless `coverage` is False: such a
-    number cannot be read without it.
+    If any of them is computed over answered rows only, the answer rate is added, because such a number cannot be
+    interpreted without it. `coverage=False` turns this off.
 
     >>> [metric.name for metric in select_metrics("default_accuracy,mae")]
     ['accuracy', 'balanced_accuracy', 'mean_absolute_error', 'answer_rate']
     """
-    single = isinstance(asked, (str, MetricSpecification, BaseMetric, type))
-    if not single and not isinstance(asked, Iterable):
-        raise ArgumentError(f"metrics must be names or metrics, got {_validate.kind(asked)}")
+    single = isinstance(requested, (str, MetricSpecification, BaseMetric, type))
+    if not single and not isinstance(requested, Iterable):
+        raise ArgumentError(f"metrics must be names or metrics, got {_validate.kind(requested)}")
     selected: dict[str, MetricSpecification] = {}
-    for part in [asked] if single else asked:  # type: ignore[union-attr]
+    for part in [requested] if single else requested:  # type: ignore[union-attr]
         pieces: list[Any] = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else [part]
         for piece in pieces:
-            names = BUNDLES.get(_as_known(piece), (piece,)) if isinstance(piece, str) else (piece,)
+            names = BUNDLES.get(_match_case(piece), (piece,)) if isinstance(piece, str) else (piece,)
             for metric in map(find_metric, names):
                 first = selected.setdefault(metric.key, metric)
                 if (first.function, first.settings) != (metric.function, metric.settings):
-                    raise _taken(metric.name)
+                    raise _name_taken(metric.name)
     if not selected:
-        raise ArgumentError("no metric was asked for; see `abstain metrics` for what there is")
+        raise ArgumentError("no metric was requested; `abstain metrics` lists all metrics")
     if coverage and any(metric.answered_only for metric in selected.values()):
         selected.setdefault("answer_rate", METRICS["answer_rate"])
     return tuple(selected.values())
 
 
-def _as_known(name: str) -> str:
-    """Return the name of a metric, an alias or a bundle as it is known, if only its case differs."""
+def _match_case(name: str) -> str:
+    """Return a name with the upper and lower case of the metric, alias or bundle that it matches."""
     if ":" in name or name in METRICS or name in ALIASES or name in BUNDLES or name in _registered:
         return name
     names = [*known_metrics(), *ALIASES, *BUNDLES]
@@ -267,5 +273,5 @@ def _as_known(name: str) -> str:
     return next((each for each in names if each.casefold() == name.casefold()), name)
 
 
-def _taken(name: str) -> ArgumentError:
-    return ArgumentError(f"there is a metric {name!r} already; give yours another name")
+def _name_taken(name: str) -> ArgumentError:
+    return ArgumentError(f"a metric named {name!r} already exists; give yours another name")

@@ -1,10 +1,8 @@
-"""Regression: how far answers that are numbers are from the truth, always beside how many there are.
+"""Regression: the error of answers that are numbers.
 
-All metrics are over the answered rows, and cannot be compared without the coverage at which they were had:
-`regression_scores` gives both at once. ``abstained`` is a mask (nothing abstained from when left out),
-``sample_weight`` holds multiplicities. An answered None has no distance from the truth and is an error; a metric over
-nothing is NaN. Each function is its statistic at weights all one. Answers that are labels are in
-`abstain.metrics.answers`.
+All metrics are over the answered rows and cannot be compared without the coverage. `regression_scores` returns both.
+``abstained`` is a mask (default: no abstentions), and ``sample_weight`` contains multiplicities. The answer None is an
+error. A metric of no rows is NaN. Answers that are labels are in `abstain.metrics.answers`.
 """
 
 from __future__ import annotations
@@ -49,7 +47,9 @@ __all__ = [
 def mean_absolute_error(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return ``mean |y_pred - y_true|`` over the answered rows; NaN when there is none.
+    """Return the mean absolute error of the answered rows: ``mean |y_pred - y_true|``.
+
+    Lower is better. NaN if nothing is answered.
 
     >>> mean_absolute_error([3, 0, 2], [1, 0, None], abstained=[False, False, True])
     1.0
@@ -60,7 +60,9 @@ def mean_absolute_error(
 def root_mean_squared_error(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return ``sqrt(mean (y_pred - y_true)^2)`` over the answered rows; NaN when there is none.
+    """Return the root mean squared error of the answered rows: ``sqrt(mean (y_pred - y_true)^2)``.
+
+    Lower is better. NaN if nothing is answered.
 
     >>> root_mean_squared_error([3, 0], [1, 0]) ** 2
     2.0000000000000004
@@ -71,7 +73,9 @@ def root_mean_squared_error(
 def pearson_r(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
-    """Return the correlation of truths and predictions over the answered rows; NaN when either is constant.
+    """Return Pearson's correlation of labels and predictions over the answered rows; NaN if either is constant.
+
+    Higher is better.
 
     >>> round(pearson_r([0, 1, 2, 3], [0, 1, 1, 2]), 6)
     0.948683
@@ -81,11 +85,11 @@ def pearson_r(
 
 @dataclass(frozen=True, slots=True)
 class RegressionScores:
-    """How close the answers are, beside how many there are.
+    """The scores of a regression that may decline, with its coverage.
 
     Attributes:
         coverage: answered / n.
-        n: weight of all rows.
+        n: the weight of all rows.
         mean_absolute_error: over the answered rows.
         root_mean_squared_error: over the answered rows.
         pearson_r: over the answered rows.
@@ -101,7 +105,7 @@ class RegressionScores:
 def regression_scores(
     y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> RegressionScores:
-    """Return the scores of a regression that may decline, beside its coverage.
+    """Return the scores of a regression that may decline, with its coverage.
 
     >>> scores = regression_scores([3, 0, 2], [1, 0, None], abstained=[False, False, True])
     >>> scores.mean_absolute_error, round(scores.coverage, 4)
@@ -117,7 +121,7 @@ def regression_statistic(columns: Columns, metrics: Sequence[MetricSpecification
     """Return the statistic of errors and correlation, over the rows that are answered with a number."""
     rows = columns.take(columns.predicted)
     error = rows.prediction_number - rows.truth_number
-    # Centred on what all rows have in common, so that the products of a resample do not cancel.
+    # Values are centred on the median of all rows to avoid cancellation in the sums of products.
     x, y = (
         values - (np.median(values) if len(values) else 0.0)
         for values in (rows.truth_number, rows.prediction_number)
@@ -126,7 +130,7 @@ def regression_statistic(columns: Columns, metrics: Sequence[MetricSpecification
 
 
 class _Moments(NamedTuple):
-    """Sums of errors, and of centred truths x and predictions y with their products."""
+    """Sums of errors, and of centred truths x, centred predictions y and their products."""
 
     n: Floats
     error: Floats
@@ -141,7 +145,7 @@ class _Moments(NamedTuple):
     def correlation(self) -> Floats:
         n = self.n
         spread_x, spread_y = n * self.xx - self.x**2, n * self.yy - self.y**2
-        # A spread within rounding of zero is the spread of a constant.
+        # A spread that is 0 up to rounding errors belongs to constant values.
         varied = (spread_x > 1e-12 * n * self.xx) & (spread_y > 1e-12 * n * self.yy)
         scale = np.sqrt(np.where(varied, spread_x * spread_y, 1.0))
         return np.where(varied, np.clip((n * self.xy - self.x * self.y) / scale, -1.0, 1.0), np.nan)
@@ -150,13 +154,16 @@ class _Moments(NamedTuple):
 def _numbers(
     y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
 ) -> Columns:
-    """Check that what is answered is answered with finite numbers; a missing answer has no distance from the truth."""
+    """Check that all answers are finite numbers; the error of a missing answer is not defined."""
     columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
-    for (name, numbers), stated in zip(named.items(), (columns.truth, columns.prediction), strict=True):
-        text = columns.answered & np.isnan(numbers) & ~labels.missing(stated)
+    checked = (
+        ("y_true", columns.truth_number, columns.truth),
+        ("y_pred", columns.prediction_number, columns.prediction),
+    )
+    for name, numbers, values in checked:
+        text = columns.answered & np.isnan(numbers) & ~labels.missing(values)
         if text.any():
-            raise DataError(f"{name} must hold numbers, got text at {row_name(int(np.argmax(text)))}")
+            raise DataError(f"{name} must be numbers, got text at {row_name(int(np.argmax(text)))}")
         _validate.finite(
             numbers, name, among=columns.answered, hint="mark rows that were declined in abstained="
         )

@@ -1,9 +1,9 @@
-"""Reliability curves: accuracy against confidence, bin by bin, with counts and exact binomial intervals.
+"""Reliability curves: accuracy by bins of confidence, with counts and exact binomial confidence intervals.
 
-Bins are those of `abstain.metrics.calibration`: left-closed, the last closed, empty ones kept with count 0.
-The interval of a bin is Clopper and Pearson's for its accuracy (`_clopper_pearson`). Rows of one cluster are not
-independent, so with clusters it is Clopper and Pearson's for the number of independent rows that would be as
-informative (`_effective_counts`). Errors over bins are computed elsewhere.
+Bins are those of `abstain.metrics.calibration`: closed on the left, the last one closed on both sides. Empty bins are
+kept with count 0. The interval of a bin is the Clopper-Pearson interval of its accuracy (`_clopper_pearson`). Rows of
+one cluster are not independent, so with clusters the interval is computed for the effective number of independent rows
+(`_effective_counts`).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ __all__ = ["ReliabilityCurve", "reliability_curve", "row_bins"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReliabilityCurve:
-    """The bins of a reliability diagram; an empty bin has count 0 and NaN for everything that it cannot know.
+    """The bins of a reliability diagram; an empty bin has count 0 and NaN for all other values.
 
     Attributes:
-        edges: the ends of the bins, one more than there are bins.
-        count: rows in each bin, weights counted.
-        confidence: mean confidence of each bin.
-        accuracy: share of each bin that came true.
-        low: lower end of the interval for the accuracy.
-        high: upper end of the interval for the accuracy.
-        effective_count: how many independent rows would be as informative; `count` without clusters.
-        level: confidence level of the intervals.
+        edges: the edges of the bins, one more than there are bins.
+        count: the weight of the rows in each bin.
+        confidence: the mean confidence of each bin.
+        accuracy: the proportion of rows in each bin whose outcome is 1.
+        low: the lower end of the confidence interval of the accuracy.
+        high: the upper end of the confidence interval of the accuracy.
+        effective_count: the effective number of independent rows; equal to `count` without clusters.
+        level: the confidence level of the intervals.
     """
 
     edges: Floats
@@ -60,14 +60,14 @@ class ReliabilityCurve:
 
     @property
     def gap(self) -> Floats:
-        """Accuracy less confidence: negative where the bin is overconfident."""
+        """Accuracy minus confidence; negative if the bin is overconfident."""
         return self.accuracy - self.confidence
 
     def to_frame(self, *, backend: str | None = None) -> Any:
-        """Return the bins as a data frame with one row each, from their left to their right edge.
+        """Return the bins as a data frame with one row each.
 
         Args:
-            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+            backend: "pandas", "polars" or "pyarrow". Default: the first of these that is installed.
         """
         columns = {"left": self.edges[:-1], "right": self.edges[1:]}
         for name in ("count", "confidence", "accuracy", "low", "high", "effective_count"):
@@ -85,23 +85,23 @@ def reliability_curve(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> ReliabilityCurve:
-    """Return accuracy against confidence by bin, with Clopper-Pearson intervals.
+    """Return the accuracy by bins of confidence, with Clopper-Pearson intervals.
 
-    With clusters, the ``n`` rows of a bin are replaced by ``n / D * (t_{n-1} / t_{m-1})^2``, at most ``n``,
-    where ``D`` is the design effect (the variance of the accuracy between the ``m`` clusters of the bin, over
-    that of independent rows) and ``t`` the quantiles of Student's t. Where a design effect cannot be known
-    (all rows of a bin agree, or one cluster fills it) only its clusters count. References: Clopper and
-    Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", 1934; Korn
-    and Graubard, "Confidence intervals for proportions with small expected number of positive counts
-    estimated from survey data", 1998.
+    With clusters, the ``n`` rows of a bin are replaced by ``n / D * (t_{n-1} / t_{m-1})^2`` rows, at most ``n``. ``D``
+    is the design effect: the variance of the accuracy between the ``m`` clusters of the bin, divided by the variance
+    for independent rows. ``t`` denotes quantiles of Student's t. If the design effect is not defined (all outcomes of a
+    bin are equal, or the bin has only one cluster), each cluster counts as one row. References: Clopper and Pearson,
+    "The use of confidence or fiducial limits illustrated in the case of the binomial", 1934; Korn and Graubard,
+    "Confidence intervals for proportions with small expected number of positive counts estimated from survey data",
+    1998.
 
     Args:
-        y_true: 1 where the row came true, else 0.
+        y_true: the outcome, 1 or 0.
         confidence: the stated probability, in [0, 1].
-        bins: how many bins.
+        bins: the number of bins.
         strategy: "uniform" for equal widths, "quantile" for equal mass.
-        cluster: ids of what belongs together; rows are independent when left out.
-        level: confidence level of the intervals.
+        cluster: cluster ids. Default: all rows are independent.
+        level: the confidence level of the intervals.
         sample_weight: multiplicities.
 
     >>> curve = reliability_curve([1, 0, 1, 1], [0.2, 0.3, 0.8, 0.9], bins=2)
@@ -116,15 +116,16 @@ def reliability_curve(
     rows = Columns.believed(y_true, confidence, sample_weight=sample_weight, cluster=cluster)
     weight = rows.weight
     bin_, edges = row_bins(rows.confidence, weight, bins, strategy)
-    count, happened, stated = rows.in_units(None).sum_by(bin_, bins, rows.correct, rows.confidence).sums
-    accuracy, mean = ratio(happened, count), ratio(stated, count)
+    sums = rows.in_units(None).sum_by(bin_, bins, rows.correct, rows.confidence).sums
+    count, outcome_sum, confidence_sum = sums
+    accuracy, mean_confidence = ratio(outcome_sum, count), ratio(confidence_sum, count)
     effective = count
     if cluster is not None:
-        kept = weight > 0
-        rows_of_bins = (bin_[kept], rows.cluster[kept], weight[kept], rows.correct[kept])
+        counted = weight > 0
+        rows_of_bins = (bin_[counted], rows.cluster[counted], weight[counted], rows.correct[counted])
         effective = _effective_counts(*rows_of_bins, count, accuracy, level)
     low, high = _clopper_pearson(accuracy * effective, effective, level)
-    return ReliabilityCurve(edges, count, mean, accuracy, low, high, effective, level)
+    return ReliabilityCurve(edges, count, mean_confidence, accuracy, low, high, effective, level)
 
 
 def _effective_counts(
@@ -136,7 +137,7 @@ def _effective_counts(
     accuracy: Floats,
     level: float,
 ) -> Floats:
-    """Return how many independent rows each bin is worth, at most the rows it holds."""
+    """Return the effective number of independent rows of each bin, at most its number of rows."""
     from scipy.special import stdtrit  # noqa: PLC0415
 
     cell, cell_bin, _ = keys_of_pairs(bin_, cluster)
@@ -152,20 +153,19 @@ def _effective_counts(
     design = variance / (spread[defined] / (n - 1.0))
     half = (1.0 + level) / 2.0
     students = (stdtrit(n - 1.0, half) / stdtrit(m - 1.0, half)) ** 2
-    # Clusters may also agree by chance less than single rows would; that is no ground for a narrower
-    # interval.
+    # A design effect below 1 is due to chance and must not make the interval narrower.
     effective[defined] = n / np.maximum(design, 1.0) * np.minimum(students, 1.0)
     return effective
 
 
-def _clopper_pearson(happened: Floats, count: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return the ends of the interval for each share of `happened` in `count`; NaN where there is no row."""
+def _clopper_pearson(successes: Floats, count: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the ends of the interval of each proportion `successes` / `count`; NaN if there are no rows."""
     from scipy.special import betaincinv  # noqa: PLC0415
 
     tail = (1.0 - level) / 2.0
     low, high = np.full(len(count), np.nan), np.full(len(count), np.nan)
-    held = count > 0
-    yes, no = happened[held], count[held] - happened[held]
-    low[held] = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-300), no + 1.0, tail), 0.0)
-    high[held] = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-300), 1.0 - tail), 1.0)
+    filled = count > 0
+    yes, no = successes[filled], count[filled] - successes[filled]
+    low[filled] = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-300), no + 1.0, tail), 0.0)
+    high[filled] = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-300), 1.0 - tail), 1.0)
     return low, high

@@ -1,4 +1,4 @@
-"""Scales: what a metric can be, which decides how its interval is made. What an interval is, is known elsewhere."""
+"""Scales: the possible values of a metric, which determine how `abstain.inference` computes its confidence interval."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["BY_UNIT", "DEPENDENCE", "WIDTH_CRITERION", "Scale", "costly_scale", 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a metric can be, and so the scale on which its interval is made.
+    """The possible values of a metric, which determine the scale on which its confidence interval is computed.
 
     Attributes:
-        low: the least that it can be; minus infinity where it has no end.
-        high: the most; infinity where it has no end.
-        trials: how many independent rows its value is worth at most: clusters that agree by chance make no interval
-            narrower than the rows alone would.
-        power: with which power of the share of wrong answers the metric grows; 2 for areas of a perfect ranking.
-        worst: the part of its range that it would reach if a share of the rows went wrong at the worst place; that
-            share itself when left out.
-        falls: True where wrong rows make the metric fall, so that `worst` is said of its lower end.
-        units: how many units the rows are worth, each as large as the largest: where all of them agree, a large one
-            hides as much as several small ones. None where every cluster counts.
-        least_error: the standard error is taken to be at least this: what rows that were not seen to go wrong hide.
-        chosen: of how many parts it is the lowest; chance makes that too low, so that its upper end is as far as for
-            all of them together.
-        upper_only: True where chance alone makes the metric positive, so that only its upper end can be estimated.
+        low: the smallest possible value; minus infinity if there is none.
+        high: the largest possible value; infinity if there is none.
+        trials: the largest effective number of independent rows. If clusters agree by chance, the interval does not
+            become narrower than for independent rows.
+        power: the metric grows with this power of the proportion of wrong answers; 2 for areas of a perfect ranking.
+        worst: maps a proportion of wrong rows to the part of the range that the metric reaches if these rows are at the
+            worst place. Default: the proportion itself.
+        falls: True if wrong rows make the metric smaller, so that `worst` applies to its lower end.
+        units: the effective number of units, each as large as the largest. If all rows agree, a large unit gives no
+            more information than a small one. None if every cluster counts as one unit.
+        least_error: the smallest standard error that is used, because wrong rows may be missing from the sample.
+        chosen: the number of parts of which the metric is the lowest. The lowest is biased downwards, so the upper end
+            is computed as for all parts together.
+        upper_only: True if the metric is positive by chance, so that only the upper end can be estimated.
         refused: why there is no interval; empty if there is one.
-        fixed: True where the metric cannot be anything else, as the coverage of a source that cannot abstain.
+        fixed: True if the metric has only one possible value, as the coverage of a source that cannot abstain.
     """
 
     low: float = -math.inf
@@ -58,11 +58,11 @@ class Scale:
 
     @property
     def bounded(self) -> bool:
-        """True where both ends are known."""
+        """True if both ends are finite."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     def is_end(self, value: float) -> bool:
-        """True where a value is as low or as high as it can be, as far as numbers on the scale can tell.
+        """Return whether a value is the smallest or the largest possible one, up to rounding errors.
 
         >>> scale = Scale(0.0, 1.0, power=2.0)
         >>> scale.is_end(0.0), scale.is_end(0.5), scale.is_end(math.nextafter(1.0, 0.0))
@@ -74,41 +74,40 @@ class Scale:
         return position * (1.0 - position) <= 0.0
 
 
-# What one unit of a metric says of its ends; a share and a loss say more, see below.
+# The scale of a metric by its unit. The scales of proportions and losses also depend on the rows, see below.
 BY_UNIT = {
     **dict.fromkeys(("unit of the truth", "nats", "classes"), Scale(low=0.0)),
     "correlation": Scale(-1.0, 1.0),
 }
 
 
-# It divides by the range of the truths, which is wider the more of them there are.
 WIDTH_CRITERION = Scale(
     refused="no interval: it divides by the range of the truths, which grows with their number"
 )
-# How far coverage depends on width is at most 1, and above 0 by chance alone.
+# The dependence of coverage on width is at most 1, and positive by chance.
 DEPENDENCE = Scale(0.0, 1.0, upper_only=True)
 
 
 def proportion_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
-    """Return the scale of a share of the rows that are `counted`, or of the least share of so many parts of them."""
+    """Return the scale of a proportion of the rows that are `counted`, or of the lowest proportion among `parts`."""
     trials = float(columns.weight[counted].sum()) / parts
     return Scale(0.0, 1.0, trials, units=_units(columns, counted), chosen=parts)
 
 
 def coverage_scale(columns: Columns, _value: Any) -> Scale:
-    """Return the scale of how much is answered, which cannot vary where the source cannot abstain."""
+    """Return the scale of a coverage, which is fixed if the source cannot abstain."""
     proportions = proportion_scale(columns, np.ones(len(columns), np.bool_))
     return replace(proportions, fixed=not columns.may_abstain)
 
 
 def mean_scale(columns: Columns, values: Floats, counted: Mask) -> Scale:
-    """Return the scale of a mean of numbers in [0, 1], one per row that is counted."""
+    """Return the scale of a mean of numbers in [0, 1], one per counted row."""
     weight = columns.weight[counted]
     return Scale(0.0, 1.0, _trials(values, weight), units=_units(columns, counted))
 
 
 def auroc_scale(columns: Columns, positive: Floats, counted: Mask) -> Scale:
-    """Return the scale of an AUROC: it is worth about the harmonic mean of both counts, which the smaller one rules."""
+    """Return the scale of an AUROC; its effective number of rows is about the harmonic mean of both class sizes."""
     weight = columns.weight[counted]
     positives = float(weight @ positive)
     negatives = float(weight.sum()) - positives
@@ -118,7 +117,7 @@ def auroc_scale(columns: Columns, positive: Floats, counted: Mask) -> Scale:
 
 
 def calibration_scale(columns: Columns, _value: Any) -> Scale:
-    """Return the scale of a calibration error in [0, 1], which noise alone makes positive."""
+    """Return the scale of a calibration error in [0, 1], which is positive by chance."""
     counted = columns.stated
     weight = columns.weight[counted]
     count = max(float(weight.sum()), 1.0)
@@ -134,26 +133,26 @@ def calibration_scale(columns: Columns, _value: Any) -> Scale:
 
 
 def costly_scale(wrong: float, count: float, cost: float) -> Scale:
-    """Return the scale of a mean without an end that rare rows rule.
+    """Return the scale of a mean without an upper end that depends mostly on a few costly rows.
 
     Args:
-        wrong: the share of rows that went wrong.
-        count: how many rows there are.
-        cost: how much more a row costs that goes wrong.
+        wrong: the proportion of wrong rows.
+        count: the number of rows.
+        cost: the additional cost of a wrong row.
     """
     return Scale(low=0.0, least_error=cost * _least_error(wrong, max(count, 1.0)))
 
 
 def _least_error(proportion: float, count: float) -> float:
-    """The standard error of a share, were one row more to come out otherwise."""
+    """Return the standard error of a proportion with the variance of one additional different row."""
     return math.sqrt((proportion * (1.0 - proportion) + 1.0 / count) / count)
 
 
 def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Scale]:
-    """Return what gives the scale of a selective metric: an "area", a "generalized" area, or a "risk".
+    """Return a function that returns the scale of a selective metric: an "area", a "generalized" area, or a "risk".
 
-    Its range ends where every answer is as wrong as it can be: at that loss, times the coverage for an area, and times
-    half of its square for a generalized one.
+    The upper end is the value if every answer has the largest loss: that loss for a risk, times the coverage for an
+    area, and times half of its square for a generalized area.
     """
 
     def scale(columns: Columns, coverage: Any) -> Scale:
@@ -162,11 +161,11 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
             return Scale(low=0.0)
         reach = reachable if coverage is None else min(float(coverage), reachable)
         ceiling = {"area": reach, "generalized": reach * reach / 2.0, "risk": 1.0}[kind]
-        worth, units = columns.once("risk_scale", lambda: _worth(columns, largest))
+        rows, units = columns.compute_once("risk_scale", lambda: _effective_sizes(columns, largest))
         return Scale(
             0.0,
             largest * ceiling,
-            worth * reach / reachable,
+            rows * reach / reachable,
             power=power,
             worst=lambda proportion: _WORST[kind](min(proportion * reachable / reach, 1.0)) ** power,
             units=units,
@@ -176,33 +175,33 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
 
 
 def accuracy_area_scale(columns: Columns, _value: Any) -> Scale:
-    """Return the scale of an area under accuracy, which ends where every answer is right."""
+    """Return the scale of an area under accuracy, whose upper end is the value if every answer is right."""
     reachable = columns.highest_coverage
     if not reachable:
         return Scale(low=0.0)
     answered = columns.answered
-    worth = _trials(columns.loss[answered], columns.weight[answered])
-    return Scale(0.0, reachable, worth, worst=_WORST["area"], falls=True, units=_units(columns, answered))
+    rows = _trials(columns.loss[answered], columns.weight[answered])
+    return Scale(0.0, reachable, rows, worst=_WORST["area"], falls=True, units=_units(columns, answered))
 
 
 def balanced_area_scale(columns: Columns, value: Any) -> Scale:
-    """Return the scale of an area in which every true class counts alike: rows are worth as many as equal ones are."""
+    """Return the scale of an area in which every true class has the same weight, with the effective number of rows."""
     label, classes = labels.classes(columns.truth)
     size = np.bincount(label, weights=columns.weight, minlength=classes)
     weight = columns.weight / np.maximum(size, np.finfo(np.float64).tiny)[label]
     # Kish's effective number of rows.
     squares = float(weight @ weight)
-    worth = weight * (float(weight.sum()) / squares if squares else 0.0)
-    return risk_scale("area")(replace(columns, weight=worth, shared={}), value)
+    scaled = weight * (float(weight.sum()) / squares if squares else 0.0)
+    return risk_scale("area")(replace(columns, weight=scaled, shared={}), value)
 
 
-def _worth(columns: Columns, largest: float) -> tuple[float, float | None]:
-    """How many trials and how many units the losses of answered rows are worth; the same for all metrics of them."""
+def _effective_sizes(columns: Columns, largest: float) -> tuple[float, float | None]:
+    """Return the effective number of rows and of units of the answered rows, which all their metrics share."""
     answered = columns.answered
     return _trials(columns.loss[answered] / largest, columns.weight[answered]), _units(columns, answered)
 
 
-# The part of the range that is reached where a share of what is answered is wrong, all of it at the top.
+# The part of the range that is reached if a proportion of the answers is wrong, all of them the most confident ones.
 _WORST: dict[str, Callable[[float], float]] = {
     "area": lambda proportion: proportion * (1.0 - math.log(proportion)) if proportion > 0.0 else 0.0,
     "generalized": lambda proportion: 2.0 * proportion - proportion * proportion,
@@ -216,11 +215,13 @@ def _trials(values: Floats, weight: Floats) -> float:
 
 
 def trials(count: Floats, total: Floats, squares: Floats) -> Floats:
-    """Return how many rows of right or wrong means of numbers in [0, 1] are worth: more where the numbers vary less.
+    """Return the number of 0/1 rows that have the same variance as the mean of numbers in [0, 1].
+
+    The less the numbers vary, the larger it is.
 
     Args:
-        count: how many numbers each mean is of.
-        total: their sum.
+        count: the number of values in each mean.
+        total: the sum of the values.
         squares: the sum of their squares.
 
     >>> halves = np.array([50.0, 50.0])                     # 50 each of 0 and 1, then of 0.2 and 0.8
@@ -229,10 +230,10 @@ def trials(count: Floats, total: Floats, squares: Floats) -> Floats:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / count
-        # One row more could have gone wrong altogether, and that alone would make this much variance.
+        # One additional row that is completely wrong would add at least this variance.
         variance = np.maximum(squares / count - mean**2, 1.0 / count)
-        worth = count * mean * (1.0 - mean) / variance
-    return np.where((mean > 0.0) & (mean < 1.0), worth, np.maximum(count, 1.0))
+        rows = count * mean * (1.0 - mean) / variance
+    return np.where((mean > 0.0) & (mean < 1.0), rows, np.maximum(count, 1.0))
 
 
 def _units(columns: Columns, counted: Mask) -> float | None:
@@ -242,7 +243,7 @@ def _units(columns: Columns, counted: Mask) -> float | None:
 
 
 def units_of(mass: Floats) -> float | None:
-    """Return how many units rows are worth that have this much mass in each; None where there is none.
+    """Return the effective number of units with these masses, each as large as the largest; None if all are 0.
 
     >>> units_of(np.array([2.0, 2.0, 2.0])), units_of(np.array([4.0, 1.0, 1.0]))
     (3.0, 1.5)

@@ -1,16 +1,17 @@
-"""Selective prediction: what a model risks at each share of items that it answers.
+"""Selective prediction: the risk of a model at each coverage.
 
-Answered items are sorted by confidence, descending. Each distinct confidence is one operating point; all items of a
-tied block enter at once. After ``k`` of ``N`` items with loss sum ``S``::
+Answered items are sorted by confidence, descending. Each distinct confidence is one operating point, and all items of a
+tied block are accepted together. After ``k`` of ``N`` items with loss sum ``S``::
 
     coverage = k / N        selective risk = S / k        generalized risk = S / N
 
-AURC is the area under selective risk over coverage on ``[0, Cmax]``, AUGRC the one under generalized risk;
-``N`` counts the abstained items too. Areas that end at different ``Cmax`` cannot be compared alone. All
-functions take one loss and one confidence per item, ``abstained`` (a mask over the same items, or a whole
-number of further items that were declined), ``sample_weight`` (multiplicities: a weight of 2 is the item twice)
-and, where an area is integrated, ``convention`` (see `CONVENTIONS`). The curves themselves are in
-`abstain.metrics.curves`; how areas are integrated is in `abstain.metrics._curve`.
+AURC is the area under the curve of selective risk over coverage on ``[0, Cmax]``. AUGRC is the area under the curve of
+generalized risk. ``N`` includes the abstained items. Areas that end at different ``Cmax`` are not comparable.
+
+All functions take one loss and one confidence per item, ``abstained`` (a mask over the same items, or the number of
+additional items that were declined) and ``sample_weight`` (multiplicities: a weight of 2 counts the item twice). Areas
+also take ``convention``, the rule of integration (see `CONVENTIONS`). The curves are in `abstain.metrics.curves`, the
+integration is in `abstain.metrics._curve`.
 """
 
 from __future__ import annotations
@@ -76,11 +77,11 @@ def aurc(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the area under the risk-coverage curve: the integral of ``S/k`` over coverage on ``[0, Cmax]``.
+    """Return the area under the curve of selective risk over coverage, up to Cmax.
 
-    Lower is better. Nothing answered gives 0.0, the integral over an empty range: degenerate, not good.
-    Reference: Geifman, Uziel and El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers",
-        2019.
+    The integral of ``S/k`` over coverage on ``[0, Cmax]``. Lower is better. If nothing is answered, it is 0.0, the
+    integral over an empty range, which is not a good result. Reference: Geifman, Uziel and El-Yaniv, "Bias-Reduced
+    Uncertainty Estimation for Deep Neural Classifiers", 2019.
 
     >>> aurc([0, 2, 0], [2, 2, 1], abstained=5) * 48
     17.0
@@ -96,11 +97,12 @@ def augrc(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the area under the generalized risk-coverage curve: the integral of ``S/N`` on ``[0, Cmax]``.
+    """Return the area under the curve of generalized risk (loss of the answers / all items) over coverage, up to Cmax.
 
-    Lower is better. For 0/1 loss without abstention it is ``(1 - AUROC)*acc*(1 - acc) + (1 - acc)**2 / 2``.
-    Reference: Traub et al., "Overcoming Common Flaws in the Evaluation of Selective Classification Systems",
-        2024.
+    The integral of ``S/N`` over coverage on ``[0, Cmax]``. Lower is better. For 0/1 losses, the generalized risk is the
+    number of errors among the answers divided by the number of all items, and without abstentions the area is
+    ``(1 - AUROC)*acc*(1 - acc) + (1 - acc)**2 / 2``. Reference: Traub et al., "Overcoming Common Flaws in the
+    Evaluation of Selective Classification Systems", 2024.
 
     >>> augrc([0, 2, 0], [2, 2, 1], abstained=5) * 16
     1.0
@@ -116,9 +118,9 @@ def aurc_optimal(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the AURC of a perfect ranking: items sorted by loss, ascending, each its own working point.
+    """Return the AURC of a perfect ranking: items sorted by loss, ascending, each a separate operating point.
 
-    The confidence plays no part; it is accepted so that all metrics can be called alike.
+    The confidence is not used. It is accepted so that all metrics can be called in the same way.
 
     >>> aurc_optimal([1, 0])          # risks 0 and 1/2 at coverages 1/2 and 1
     0.125
@@ -134,7 +136,7 @@ def augrc_optimal(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the AUGRC of a perfect ranking: items sorted by loss, ascending, each its own working point.
+    """Return the AUGRC of a perfect ranking: items sorted by loss, ascending, each a separate operating point.
 
     >>> augrc_optimal([1, 0])
     0.125
@@ -150,7 +152,9 @@ def eaurc(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the excess ``AURC - AURC_optimal``: what the ranking loses against a perfect one.
+    """Return the excess AURC over a perfect ranking: ``AURC - AURC_optimal``.
+
+    Lower is better; 0 for a perfect ranking.
 
     >>> eaurc([1, 0], [0.9, 0.1])     # 7/8 - 1/8
     0.75
@@ -166,7 +170,9 @@ def eaugrc(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the excess ``AUGRC - AUGRC_optimal``: what the ranking loses against a perfect one.
+    """Return the excess AUGRC over a perfect ranking: ``AUGRC - AUGRC_optimal``.
+
+    Lower is better; 0 for a perfect ranking.
 
     >>> eaugrc([1, 0], [0.9, 0.1])    # 3/8 - 1/8
     0.25
@@ -182,17 +188,17 @@ def aurc_achievable(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the area under the lower convex hull of the working points, which no single threshold attains.
+    """Return the area under the lower convex hull of the risk-coverage curve.
 
-    Between two corners of the hull lie mixtures of two thresholds, one for some items and the other for the rest.
-    In the convention "interpolated" the hull is that of the loss sum over the count, from where nothing is
-    answered, and its area is exact for such mixtures: for 0/1 losses, fd-shifts' achievable AURC. In the
-    others it is the hull of the selective risk over coverage. Reference: Traub et al., "Overcoming Common Flaws
-    in the Evaluation of Selective Classification Systems", 2024.
+    Lower is better. Points between two corners of the hull are mixtures of two thresholds: one is applied to some
+    items, the other one to the rest. In the convention "interpolated", the hull is that of the loss sum over the
+    count, starting at zero answers, and the area is exact for such mixtures. For 0/1 losses it is the achievable AURC
+    of fd-shifts. In the other conventions it is the hull of selective risk over coverage. Reference: Traub et al.,
+    "Overcoming Common Flaws in the Evaluation of Selective Classification Systems", 2024.
 
     >>> aurc_achievable([0, 1, 0], [3, 2, 1]) < aurc([0, 1, 0], [3, 2, 1])
     True
-    >>> round(aurc_achievable([1, 0], [2, 1], convention="interpolated"), 6)    # both thresholds are one line
+    >>> round(aurc_achievable([1, 0], [2, 1], convention="interpolated"), 6)    # the hull is one straight line
     0.5
     """
     return _value("aurc_achievable", loss, confidence, abstained, sample_weight, convention=convention)
@@ -206,11 +212,12 @@ def auarc(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the area under the accuracy-rejection curve: the integral of ``1 - S/k`` over coverage on ``[0, Cmax]``.
+    """Return the area under the curve of selective accuracy over coverage, up to Cmax.
 
-    Higher is better. Losses must be 0 or 1. It is ``Cmax - AURC``, and ``1 - AURC`` where nothing is abstained from;
-    nothing answered gives 0.0, the worst there is. Reference: Nadeem, Zucker and Hanczar, "Accuracy-Rejection
-    Curves (ARCs) for Comparing Classification Methods with a Reject Option", 2010.
+    The integral of ``1 - S/k`` over coverage on ``[0, Cmax]``, which is ``Cmax - AURC``, or ``1 - AURC`` if no item is
+    declined. Higher is better. Losses must be 0 or 1. If nothing is answered, it is 0.0, the worst value. Reference:
+    Nadeem, Zucker and Hanczar, "Accuracy-Rejection Curves (ARCs) for Comparing Classification Methods with a Reject
+    Option", 2010.
 
     >>> auarc([0, 1], [0.9, 0.4])                     # 1 - AURC, 1 - 1/8
     0.875
@@ -231,18 +238,18 @@ def prediction_rejection_ratio(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return ``(random - area) / (random - optimal)``: 1 for a perfect ranking, 0 for one that knows nothing.
+    """Return ``(random - area) / (random - optimal)``: 1 for a perfect ranking, 0 for a random one.
 
-    The random area is that of a ranking in which all answered items are tied, which is what a random order gives
-    on average. It is NaN where all losses are alike, because then no ranking is better than another. With ``area``
-    "augrc" the rejected items count as right, as in Malinin et al., "Incorporating Uncertainty into Deep Learning
-    for Spoken Language Assessment", 2017; with "aurc" they are left out.
+    Higher is better. The random area is the area of a ranking in which all answered items are tied, which is the
+    average over all orders. The ratio is NaN if all losses are equal, because then no ranking is better than another.
+    With ``area="augrc"`` rejected items count as right, as in Malinin et al., "Incorporating Uncertainty into Deep
+    Learning for Spoken Language Assessment", 2017. With ``area="aurc"`` they are excluded.
 
     Args:
         loss: one loss per item.
         confidence: one confidence per item.
         area: "aurc" or "augrc".
-        abstained: a mask over the items, or how many further items were declined.
+        abstained: a mask over the items, or the number of additional items that were declined.
         sample_weight: multiplicities.
         convention: how the area is integrated.
 
@@ -265,15 +272,16 @@ def class_balanced_aurc(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the AURC in which every true class counts alike: each item weighs ``N / (C * n)``.
+    """Return the AURC in which every true class has the same weight: an item has weight ``N / (C * n)``.
 
-    ``C`` classes occur among the truths, and ``n`` items are of the class of the item, abstained ones included. So
-    a class of ten items adds as much to coverage and to risk as one of a thousand.
+    ``C`` is the number of classes in the ground truth, and ``n`` is the number of items in the class of the item,
+    abstained ones included. A class of ten items therefore contributes as much to coverage and risk as a class of a
+    thousand. Lower is better.
 
     Args:
         loss: one loss per item.
         confidence: one confidence per item.
-        y_true: the true class of every item, of abstained ones too.
+        y_true: the true class of every item, including abstained ones.
         abstained: a mask over the items.
         sample_weight: multiplicities.
         convention: how the area is integrated.
@@ -283,7 +291,7 @@ def class_balanced_aurc(
     """
     if abstained is not None and np.ndim(abstained) == 0:
         raise ArgumentError(
-            "abstained must be a mask, one entry per item: without their class, further items cannot be weighed"
+            "abstained must be a mask with one entry per item: additional items have no class and so no weight"
         )
     rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
     truth = labels.truths(y_true)
@@ -291,7 +299,7 @@ def class_balanced_aurc(
     missing = labels.missing(truth)
     if missing.any():
         raise DataError(
-            f"y_true is missing at {row_name(int(np.argmax(missing)))}; leave out rows without a truth"
+            f"y_true is missing at {row_name(int(np.argmax(missing)))}; remove rows without a ground truth"
         )
     return _BY_NAME["class_balanced_aurc"].in_convention(convention).point(replace(rows, truth=truth))
 
@@ -305,7 +313,9 @@ def aurc_at_coverage(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the AURC up to ``min(coverage, Cmax)``, linear interpolation landing exactly on the end.
+    """Return the area under the curve of selective risk, up to a coverage (or Cmax, if that is smaller).
+
+    The AURC on ``[0, min(coverage, Cmax)]``, interpolated linearly at the end. Lower is better.
 
     >>> aurc_at_coverage([0, 1], [2, 1], 0.5)
     0.0
@@ -325,7 +335,9 @@ def augrc_at_coverage(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the AUGRC up to ``min(coverage, Cmax)``, linear interpolation landing exactly on the end.
+    """Return the area under the curve of generalized risk, up to a coverage (or Cmax, if that is smaller).
+
+    The AUGRC on ``[0, min(coverage, Cmax)]``, interpolated linearly at the end. Lower is better.
 
     >>> augrc_at_coverage([1, 1], [2, 1], 0.5)    # a triangle: 0.5 * 0.5 / 2
     0.125
@@ -344,9 +356,9 @@ def risk_at_coverage(
     abstained: ArrayLike | int | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the selective risk of the first working point with at least `coverage`; NaN when ``coverage > Cmax``.
+    """Return the selective risk at the first operating point with at least this coverage; NaN above Cmax.
 
-    With absolute losses this is MAE@coverage.
+    Lower is better. With absolute errors as losses this is MAE@coverage.
 
     >>> risk_at_coverage([0, 2, 0, 2], [1.0, 0.8, 0.5, 0.3], 0.5)
     1.0
@@ -365,7 +377,9 @@ def coverage_at_risk(
     abstained: ArrayLike | int | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the largest coverage whose selective risk is at most `risk`, never splitting a plateau; 0.0 when none is.
+    """Return the largest coverage at which the selective risk is at most this risk; 0 if there is none.
+
+    Higher is better. Only operating points are considered: a tied block is never split.
 
     >>> coverage_at_risk([0, 0, 1, 1], [4, 3, 2, 1], 0.34)
     0.75
@@ -381,7 +395,9 @@ def cmax(
     abstained: ArrayLike | int | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return ``K / N``, the largest coverage that can be reached: neither loss nor confidence plays a part.
+    """Return the maximum coverage, the proportion of items that were answered: answered / all items.
+
+    It depends neither on the losses nor on the confidence.
 
     >>> cmax([0, 2, 0], [2, 2, 1], abstained=5)
     0.375
@@ -399,7 +415,7 @@ def _value(
     at: float | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """One metric of one ranking, at weights all one."""
+    """Return one metric of one ranking, with all cluster weights 1."""
     rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
     return replace(_BY_NAME[name], value=at).in_convention(convention).point(rows)
 
@@ -408,7 +424,7 @@ def _area(name: str, argument: str) -> str:
     return _validate.choice(name, argument, ("aurc", "augrc"))
 
 
-# What each metric reads from the curve, and how it is computed.
+# The quantities that each metric reads from the curve, and its computation.
 
 
 def _risk_needs(metric: MetricSpecification) -> CurveNeeds:
@@ -483,7 +499,7 @@ def _compute_rejection_ratio(curve: RankedCurve, metric: MetricSpecification) ->
 
 
 def _limited(curve: RankedCurve, coverage: float) -> Limited:
-    """Limit a ranking to a coverage, by the pass along the ranks that its metrics share."""
+    """Limit a ranking to a coverage, using the pass over the ranks that its metrics share."""
     count = np.minimum(coverage * curve.total, curve.sums.count)
     return Limited(curve, curve.sums, curve.crossing(coverage, areas=True), count)
 

@@ -1,13 +1,11 @@
-"""Prediction sets: do they hold the true class as often as they claim, where not, and how large are they?
+"""Prediction sets: how often they contain the true class, overall and in parts of the data, and how large they are.
 
-Sets come as booleans (rows, classes) or, for several confidence levels at once, as (rows, classes, levels);
-True says that the class is in the set. Truths are class indices from 0. A metric of (rows, classes) is a
-float; of (rows, classes, levels) it is an array with one value per level. Empty sets are legal: they cover
-nothing. ``sample_weight`` are multiplicities.
+Sets are booleans (rows, classes) or, for several nominal coverages at once, (rows, classes, levels). True means that
+the class is in the set. Truths are class indices from 0. A metric of (rows, classes) is a float; of (rows, classes,
+levels) it is an array with one value per level. Sets may be empty. ``sample_weight`` contains multiplicities.
 
-Each metric is its statistic at weights all one (see `abstain.metrics.coverage`), the same statistic that an interval
-is computed from. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
-verdict, in `abstain.evaluation.conformal`.
+The statistics are in `abstain.metrics.coverage`. Intervals of numbers are in `abstain.metrics.intervals`, confidence
+intervals of these metrics and verdicts in `abstain.evaluation.conformal`.
 """
 
 from __future__ import annotations
@@ -57,7 +55,9 @@ __all__ = [
 
 
 def set_coverage(y_true: ArrayLike, sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
-    """Return the share of truths that are in their set: the mean of ``1(y in set)``.
+    """Return the proportion of true classes that are in their set: the mean of ``1(y in set)``.
+
+    It should be at least the nominal coverage.
 
     >>> set_coverage([0, 1, 1], [[True, False], [True, False], [True, True]])
     0.6666666666666666
@@ -79,13 +79,15 @@ def set_mean_width(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -
 def set_size_stratified_coverage(
     y_true: ArrayLike, sets: ArrayLike, *, bins: int | None = None, sample_weight: ArrayLike | None = None
 ) -> StratifiedCoverage:
-    """Return coverage by set size; ``score`` is the worst, and sizes that do not occur are kept with count 0.
+    """Return the coverage by set size and, as ``score``, the lowest coverage of a size.
+
+    Higher is better. Sizes that do not occur are kept with count 0.
 
     Args:
         y_true: class indices.
         sets: (rows, classes) or (rows, classes, levels).
-        bins: None for one stratum per size from 0 to the number of classes, else how many groups of
-            neighbouring sizes.
+        bins: the number of groups of neighbouring sizes. Default: one stratum per size, from 0 to the number of
+            classes.
         sample_weight: multiplicities.
 
     Reference: Angelopoulos et al., "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR
@@ -99,7 +101,7 @@ def set_size_stratified_coverage(
 
 
 def set_singleton_rate(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
-    """Return the share of sets with exactly one class: how often the predictor commits itself.
+    """Return the proportion of sets with exactly one class.
 
     >>> set_singleton_rate([[True, False], [True, True]])
     0.5
@@ -109,7 +111,7 @@ def set_singleton_rate(sets: ArrayLike, *, sample_weight: ArrayLike | None = Non
 
 
 def set_empty_rate(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
-    """Return the share of sets without any class: how often nothing looks plausible.
+    """Return the proportion of empty sets.
 
     >>> set_empty_rate([[False, False], [True, True]])
     0.5
@@ -121,7 +123,9 @@ def set_empty_rate(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -
 def set_coverage_by_label(
     y_true: ArrayLike, sets: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> GroupCoverage:
-    """Return coverage within each true class that occurs, and the worst of them as ``score``.
+    """Return the coverage of each true class and, as ``score``, the lowest coverage of a class.
+
+    Higher is better.
 
     >>> set_coverage_by_label([0, 1, 1], [[True, False], [True, False], [True, True]]).coverage
     array([1. , 0.5])
@@ -133,7 +137,7 @@ def set_coverage_by_label(
 def set_coverage_by_group(
     y_true: ArrayLike, sets: ArrayLike, groups: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> GroupCoverage:
-    """Return coverage within each group, such as a site or a sex, and the worst of them as ``score``.
+    """Return the coverage of each group, such as a site or a sex; ``score`` is the lowest coverage.
 
     >>> set_coverage_by_group([0, 1], [[True, False], [True, False]], ["a", "b"]).coverage
     array([1., 0.])
@@ -149,10 +153,10 @@ def set_coverage_gap(
     level: float | Sequence[float],
     sample_weight: ArrayLike | None = None,
 ) -> Values:
-    """Return the mean over groups of ``|coverage - level|``; the groups are the true classes unless given.
+    """Return the mean over groups of ``|coverage - level|``. Default: the groups are the true classes.
 
-    Reference: Ding et al., "Class-Conditional Conformal Prediction with Many Classes", 2023 (there in per
-    cent).
+    Lower is better. Reference: Ding et al., "Class-Conditional Conformal Prediction with Many Classes", 2023, in which
+    the unit is percent.
 
     >>> set_coverage_gap([0, 1], [[True, False], [True, False]], level=0.75)      # (0.25 + 0.75) / 2
     0.5
@@ -169,13 +173,13 @@ def set_weighted_coverage_gap(
     level: float | Sequence[float],
     sample_weight: ArrayLike | None = None,
 ) -> Values:
-    """Return the mean over groups of ``|coverage - level|``, each weighing as much as its share of the rows.
+    """Return the mean over groups of ``|coverage - level|``, weighted by the number of rows in each group.
 
-    The groups are the true classes unless given. A class of few rows, whose coverage is mostly chance, counts little
-    here; in `set_coverage_gap` it counts as much as any other.
+    Lower is better. By default the groups are the true classes. A class with few rows, whose coverage is mostly noise,
+    has a small weight here; in `set_coverage_gap` all classes have the same weight.
 
-    >>> found = set_weighted_coverage_gap([0, 0, 0, 1], [[True, False]] * 4, level=0.75)
-    >>> found == (3 * 0.25 + 1 * 0.75) / 4
+    >>> gap = set_weighted_coverage_gap([0, 0, 0, 1], [[True, False]] * 4, level=0.75)
+    >>> gap == (3 * 0.25 + 1 * 0.75) / 4
     True
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
@@ -190,7 +194,7 @@ def set_feature_stratified_coverage(
     bins: int = 3,
     sample_weight: ArrayLike | None = None,
 ) -> StratifiedCoverage:
-    """Return coverage by a feature: `bins` equal chunks of the rows ranked by it; ``score`` is the worst.
+    """Return the coverage by a feature, in `bins` chunks of equal size; ``score`` is the lowest coverage.
 
     >>> set_feature_stratified_coverage([0, 1], [[True, False], [True, False]], [70, 20], bins=2).coverage
     array([0., 1.])
@@ -210,12 +214,12 @@ def set_worst_slab_coverage(
     seed: int = 42,
     sample_weight: ArrayLike | None = None,
 ) -> WorstSlab | tuple[WorstSlab, ...]:
-    """Return the slab of the features with the lowest coverage, judged on rows held out.
+    """Return the slab of features with the lowest coverage, evaluated on held-out rows.
 
     The parameters are those of `abstain.metrics.intervals.interval_worst_slab_coverage`.
 
     >>> x = np.arange(60.0)
-    >>> sets = np.column_stack([x >= 20, x >= 0])           # class 0 is missed where x < 20
+    >>> sets = np.column_stack([x >= 20, x >= 0])           # class 0 is missing if x < 20
     >>> set_worst_slab_coverage(np.zeros(60, int), sets, x, proportion=0.25).coverage
     0.0
     """
@@ -226,13 +230,13 @@ def set_worst_slab_coverage(
 
 
 def _set_rows(columns: Columns) -> SetRows:
-    """The answered rows with a set, which are checked once for all metrics."""
+    """Return the answered rows with a set, which are checked only once for all metrics."""
 
     def check() -> SetRows:
         gathered = columns.take(columns.gathered)
         return SetRows.with_truth(gathered.truth_class, gathered.sets).weighted_like(gathered)
 
-    return columns.once("set rows", check)
+    return columns.compute_once("set rows", check)
 
 
 def _worst_size(rows: SetRows) -> Statistic:
@@ -252,18 +256,18 @@ def _gap(rows: SetRows, *, level: float, by_proportion: bool = False) -> Statist
 
 
 def _size_scale(columns: Columns, _value: Any) -> Scale:
-    """A set has no class, or all of them."""
+    """Return the scale of a set size, from no class to all classes."""
     proportions = proportion_scale(columns, columns.gathered)
     return Scale(0.0, float(columns.sets.shape[1]), units=proportions.units)
 
 
 def _worst_scale(columns: Columns, _value: Any) -> Scale:
-    """The worst of about as many parts as there are classes."""
+    """Return the scale of the lowest coverage among about as many parts as there are classes."""
     return proportion_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
 
 
 def _gap_scale(columns: Columns, level: float) -> Scale:
-    """A class is never or always covered; chance alone moves its coverage away from the level."""
+    """Return the scale of a coverage gap, which is positive by chance."""
     proportions = proportion_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
     return Scale(0.0, max(level, 1.0 - level), proportions.trials, units=proportions.units, upper_only=True)
 

@@ -1,16 +1,17 @@
 """Resampling: rows summed once by cluster and key, so that any number of weight vectors can be applied to the sums.
 
-A *unit* is drawn or left out as a whole: a cluster, or a group of clusters. A *key* is what a metric runs along: a rank
-(a distinct confidence, in order), a loss value, a bin, a class, or nothing. `ClusterSums` keeps a few sums for each
-pair of them that occurs and is evaluated with a weight per unit. Three shapes carry nearly every metric:
+A *unit* is resampled as a whole: a cluster, or a group of clusters. A *key* is a rank (a distinct confidence, in
+order), a loss value, a bin or a class; some metrics need only a single key. `ClusterSums` contains a few sums for each
+pair of unit and key that occurs, and is evaluated with one weight per unit. Nearly every metric uses one of three
+forms:
 
-- **ranks**: keys in order, read as running sums (`integrate_curve`, `ClusterSums.run`);
-- **bins**: keys next to each other, read as one sum per key (`ClusterSums.evaluate`);
+- **ranks**: keys in order, read as running sums (`integrate_curve`, `ClusterSums.run`).
+- **bins**: unordered keys, read as one sum per key (`ClusterSums.evaluate`).
 - **sums**: a single key.
 
-A `Statistic` computes metrics from such sums. Weights of one give the point estimate, a unit left out gives the
-jackknife, drawn multiplicities give the bootstrap: one implementation of each metric serves all three. The metrics are
-defined in `abstain.metrics`, the weights come from `abstain.inference`.
+A `Statistic` computes metrics from such sums. Weights of one give the point estimate, one unit with weight zero gives
+the jackknife, and drawn multiplicities give the bootstrap, so each metric needs only one implementation. The metrics
+are defined in `abstain.metrics`. The weights come from `abstain.inference`.
 """
 
 from abstain.resampling._cluster_sums import (

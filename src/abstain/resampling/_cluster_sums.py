@@ -1,9 +1,9 @@
 """Sums by cluster and key, the weights that are applied to them, and the statistics computed from both.
 
 `ClusterSums` has one cell for each pair of unit and key that occurs. It maps weights of units to sums by key. A small
-table is stored dense, so that applying weights is a matrix product; otherwise cells are gathered. A `WeightBatch` holds
-weight vectors in the layouts of numpy and of the compiled kernel. A `Statistic` prepares its data once and then maps
-weights to values. Most statistics are computed from cluster sums; a few (a kernel over rows, a user's metric) reweight
+table is stored dense, so that applying weights is a matrix product; otherwise cells are gathered. A `WeightBatch`
+contains weight vectors in the layouts of numpy and of the compiled kernel. A `Statistic` prepares its data once and
+then maps weights to values. Most statistics are computed from cluster sums. A few (HSIC, user-defined metrics) reweight
 rows.
 """
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     Values = Sequence[float] | Floats | NDArray[np.bool_]
     Lanes = NDArray[np.uint8] | NDArray[np.float64]
 
-# A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
+# A matrix product is faster than gathering cells unless its table is much larger than the number of cells.
 _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23
-# Up to this proportion of the units is subtracted from the sums of all, instead of summing the others again.
-_FEW_LEFT_OUT = 0.1
+# If at most this proportion of the units is excluded, their sums are subtracted from the sums of all units.
+_FEW_EXCLUDED = 0.1
 
 
 class StopFlag:
@@ -52,11 +52,11 @@ class StopFlag:
 
 
 class WeightBatch:
-    """A batch of weights (batch, units), and results that several statistics share, computed once.
+    """A batch of weights (batch, units), and a cache of results that several statistics use.
 
-    The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes if weights are
-    multiplicities up to 255, else of doubles; lanes beyond the last vector have no meaning. Each layout is computed
-    from the other when it is first needed. `places` holds the positions of its vectors among all resamples.
+    The kernel processes vectors in groups of *lanes*: an array (groups, units, width) of bytes if weights are
+    multiplicities up to 255, otherwise of doubles. Lanes after the last vector have no meaning. Each layout is computed
+    from the other when it is first needed. `places` contains the positions of the vectors among all resamples.
 
     >>> batch = WeightBatch(np.array([[1.0, 2.0]]))
     >>> batch.lanes.shape, batch.lanes[0, :, 0].tolist()
@@ -65,9 +65,9 @@ class WeightBatch:
     [[1.0, 2.0]]
     """
 
-    # True if the kernel may sum risks by stretches of ranks, which is accurate to 2e-13.
+    # True if the kernel may sum risks over stretches of ranks, with a relative error of 2e-13.
     quick = False
-    # The sum of every vector, if it is known.
+    # The sum of every vector, if it is known and the same for all.
     total: int | None = None
     _stream: RandomStream | None = None
 
@@ -83,7 +83,7 @@ class WeightBatch:
     def of_lanes(
         cls, lanes: Lanes, length: int, stop: StopFlag | None = None, *, start: int = 0, quick: bool = False
     ) -> WeightBatch:
-        """Return the batch of the first `length` vectors of some lanes; `quick` allows faster sums of the kernel."""
+        """Return the batch of the first `length` vectors of some lanes; `quick` allows faster sums in the kernel."""
         batch = cls.__new__(cls)
         batch.units, batch._length, batch._done = lanes.shape[1], length, {}
         batch.stop = StopFlag() if stop is None else stop
@@ -97,7 +97,7 @@ class WeightBatch:
     ) -> WeightBatch:
         """Return `length` resamples of all units from a stream, which reuses their memory after `done`.
 
-        They are the next ones, unless another thread draws from the stream meanwhile; `places` holds their positions.
+        Other threads may draw from the stream in between; `places` contains the positions of the resamples.
         """
         number = np.empty(length, np.int64)
         lanes = stream.multiplicities(units, length, number=number, stop=stop)
@@ -108,7 +108,7 @@ class WeightBatch:
         return batch
 
     def done(self) -> None:
-        """Give the memory of the weights back to the stream."""
+        """Return the memory of the weights to the stream."""
         if self._stream is not None:
             self._stream.take_back(self.lanes)
             del self.lanes
@@ -119,8 +119,8 @@ class WeightBatch:
     @cached_property
     def weights(self) -> Floats:
         """The weights (batch, units)."""
-        every = self.lanes.transpose(0, 2, 1).reshape(-1, self.units)
-        return every[: self._length].astype(np.float64)
+        vectors = self.lanes.transpose(0, 2, 1).reshape(-1, self.units)
+        return vectors[: self._length].astype(np.float64)
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -138,8 +138,8 @@ class WeightBatch:
         """True if all weights are multiplicities up to 255."""
         return self.lanes.dtype == np.uint8
 
-    def once(self, key: Hashable, work: Callable[[], Any]) -> Any:
-        """Return the result of `work`, called the first time that `key` is used."""
+    def compute_once(self, key: Hashable, work: Callable[[], Any]) -> Any:
+        """Return the result of `work`, which is called only the first time that `key` is used."""
         if key not in self._done:
             self._done[key] = work()
         return self._done[key]
@@ -151,21 +151,21 @@ class Cells:
 
     Attributes:
         unit: the unit of each cell.
-        ends: how many cells come before each key, and how many there are.
+        ends: the number of cells before each key, and the number of all cells.
         sums: (columns, cells); the first column is the count.
-        keys: how many keys there are.
-        everywhere: True if there is a cell for every pair of unit and key.
+        keys: the number of keys.
+        complete: True if there is a cell for every pair of unit and key.
     """
 
     unit: NDArray[np.uint32]
     ends: NDArray[np.int64]
     sums: Floats
     keys: int
-    everywhere: bool = False
+    complete: bool = False
 
     @cached_property
-    def several(self) -> NDArray[np.int64] | None:
-        """The ends; None if every key has one cell, which is then at the position of its key."""
+    def ends_if_several(self) -> NDArray[np.int64] | None:
+        """The ends; None if every key has exactly one cell."""
         return None if self.keys == len(self.unit) and bool((np.diff(self.ends) == 1).all()) else self.ends
 
     @cached_property
@@ -175,14 +175,14 @@ class Cells:
 
     @property
     def counts(self) -> Floats | None:
-        """The number of rows of each cell; None if it is one everywhere."""
+        """The number of rows of each cell; None if it is one for all cells."""
         return None if self.ones[0] else self.sums[0]
 
     @cached_property
     def even(self) -> Floats | None:
-        """The sums of each unit, if they are the same for all units and there is one key; else None."""
+        """The sums of each unit if they are the same for all units and there is one key; otherwise None."""
         even = self.keys == 1 and bool((self.sums == self.sums[:, :1]).all())
-        return self.sums[:, 0] if even and len(self.unit) and self.everywhere else None
+        return self.sums[:, 0] if even and len(self.unit) and self.complete else None
 
     @cached_property
     def grades(self) -> bool:
@@ -203,19 +203,19 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Sums by unit and key; build one from rows with `of_rows`.
+    """Sums by unit and key; build them from rows with `of_rows`.
 
     Attributes:
-        unit: the unit of each cell; empty for a single unit, whose cells are the keys in their order.
+        unit: the unit of each cell; empty for a single unit, whose cells are the keys in order.
         key: the key of each cell, ascending; empty for a single unit.
         sums: (columns, cells); the first column is the count.
-        units: how many units there are.
-        keys: how many keys there are.
+        units: the number of units.
+        keys: the number of keys.
 
     >>> sums = ClusterSums.of_rows(unit=[0, 1, 1], key=[0, 0, 1], columns=[[0.5, 1.0, 2.0]], units=2, keys=2)
     >>> sums.evaluate(np.array([[1.0, 2.0]])).tolist()                    # counts, then the sums of the column
     [[[3.0, 2.0]], [[2.5, 4.0]]]
-    >>> sums.run(np.array([[1.0, 2.0]])).tolist()                     # the same, running, from the ground up
+    >>> sums.run(np.array([[1.0, 2.0]])).tolist()                     # running sums, starting with 0
     [[[0.0, 3.0, 5.0]], [[0.0, 2.5, 6.5]]]
     """
 
@@ -226,7 +226,7 @@ class ClusterSums:
     keys: int
 
     @classmethod
-    @np.errstate(over="ignore", invalid="ignore")  # sums of the largest numbers lie beyond them
+    @np.errstate(over="ignore", invalid="ignore")  # sums of very large numbers overflow
     def of_rows(
         cls,
         *,
@@ -237,7 +237,7 @@ class ClusterSums:
         keys: int,
         weight: Floats | None = None,
     ) -> ClusterSums:
-        """Sum rows by unit and key: how many there are, then each column; a weight of 2 is the row twice."""
+        """Sum rows by unit and key: the number of rows, then each column. A weight of 2 counts a row twice."""
         if units == keys == 1:
             return cls._of_one_cell(len(key), columns, weight)
         if units == 1:
@@ -258,7 +258,7 @@ class ClusterSums:
 
     @classmethod
     def _of_one_cell(cls, rows: int, columns: Sequence[Values], weight: Floats | None) -> ClusterSums:
-        """Sum all rows into one cell, without keys, which is many times faster."""
+        """Sum all rows into one cell, which is much faster without keys."""
         summed = [_sum_of(np.asarray(column), weight) for column in columns]
         sums = np.array([float(rows) if weight is None else weight.sum(), *summed])[:, None]
         return cls(np.empty(0, np.intp), np.empty(0, np.intp), sums, 1, 1)
@@ -267,7 +267,7 @@ class ClusterSums:
     def _of_one_unit(
         cls, key: Indices, columns: Sequence[Values], keys: int, weight: Floats | None
     ) -> ClusterSums:
-        """Sum the rows of one unit, whose cells are its keys: no search, and little memory."""
+        """Sum the rows of one unit, whose cells are its keys, without a search and with little memory."""
         summed = np.empty((1 + len(columns), keys))
         summed[0] = total_by(key, weight, keys)
         for row, column in enumerate(columns, start=1):
@@ -276,16 +276,16 @@ class ClusterSums:
 
     @property
     def width(self) -> int:
-        """How many numbers one weight vector occupies while it is evaluated."""
+        """The number of values that one weight vector needs while it is evaluated."""
         numbers = self.keys if self._dense or self.units == 1 else len(self.unit)
         return max(self.units, numbers) * (2 if len(self.sums) > 2 else 1)
 
     @property
     def curve_width(self) -> int:
-        """How many numbers one weight vector occupies while a curve is integrated.
+        """The number of values that one weight vector needs while a curve is integrated.
 
-        The kernel keeps a byte per unit and little else. It reads all cells, though, and a call should return within a
-        few hundredths of a second.
+        The kernel needs one byte per unit and little else. But it reads all cells, and a call should return within a
+        few hundredths of a second, so the number also grows with the cells.
         """
         if _kernel.kernel().compiled and self.cells is not None:
             return max(self.units // 8, self.sums.shape[1] // 128, 1)
@@ -307,7 +307,7 @@ class ClusterSums:
         if isinstance(weights, WeightBatch):
             chosen = _kernel.kernel()
             if chosen.library is not None and self.cells is not None:
-                return _kernel.weigh(chosen.library, self.cells, weights)
+                return _kernel.evaluate(chosen.library, self.cells, weights)
             weights = weights.weights
         if self.units == 1:
             return weights * self.sums[:, None, :]
@@ -319,29 +319,29 @@ class ClusterSums:
     def run(self, weights: Floats) -> Floats:
         """Return the running sums (columns, batch, keys + 1) for weights (batch, units).
 
-        Place 0 is the start, where nothing is counted; then the sums up to and including each key.
+        Index 0 is 0, followed by the sums up to and including each key.
         """
         if self.units == 1:
             running = np.zeros((len(self.sums), len(weights), self.keys + 1))
             np.cumsum(self.sums[:, None, :], axis=2, out=running[:, :1, 1:])
-            # The sums of the first vector are scaled for the others, and for itself last.
+            # The unweighted sums are stored in row 0, so row 0 is scaled last.
             for row in range(len(weights) - 1, -1, -1):
                 np.multiply(running[:, 0], weights[row, 0], out=running[:, row])
             return running
         if self._dense:
             return np.matmul(weights, self._running)
         running = np.empty((len(self.sums), len(weights), self.keys + 1))
-        # If few units are left out, it is cheaper to subtract theirs from the sums of all.
-        few = self.whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_LEFT_OUT) * self.units)
-        few &= ((weights == 0.0) | (weights == 1.0)).all(axis=1)
-        for row in np.flatnonzero(few).tolist():
+        # If few units are excluded, it is cheaper to subtract their sums from the sums of all units.
+        few_excluded = self.whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_EXCLUDED) * self.units)
+        few_excluded &= ((weights == 0.0) | (weights == 1.0)).all(axis=1)
+        for row in np.flatnonzero(few_excluded).tolist():
             self._run_without(np.flatnonzero(weights[row] == 0.0), running[:, row])
-        if not few.all():
-            running[:, ~few] = self._run_of_cells(weights[~few])
+        if not few_excluded.all():
+            running[:, ~few_excluded] = self._run_of_cells(weights[~few_excluded])
         return running
 
     def _run_of_cells(self, weights: Floats) -> Floats:
-        """The running sums of gathered cells."""
+        """Return the running sums of gathered cells."""
         multiplicity = weights.take(self.unit, axis=1)
         by_key = np.empty((len(self.sums), len(weights), self.keys + 1))
         running = np.empty((len(weights), len(self.unit) + 1))
@@ -353,18 +353,18 @@ class ClusterSums:
         return by_key
 
     def _run_without(self, units: Indices, out: Floats) -> None:
-        """Put the running sums of all units but some into `out` (columns, keys + 1)."""
+        """Write the running sums of all units except some to `out` (columns, keys + 1)."""
         starts = self._starts
         parts = [self._by_unit[starts[unit] : starts[unit + 1]] for unit in units]
         cells = np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
         lengths = np.diff(self.key[cells] + 1, prepend=0, append=self.keys + 1)
         for column, values in enumerate(self.sums):
-            taken = np.cumsum(np.r_[0.0, values[cells]])
-            np.subtract(self._run_of_all[column], np.repeat(taken, lengths), out=out[column])
+            excluded = np.cumsum(np.r_[0.0, values[cells]])
+            np.subtract(self._run_of_all[column], np.repeat(excluded, lengths), out=out[column])
 
     @cached_property
     def whole(self) -> bool:
-        """True if counts are whole numbers, which are subtracted without rounding."""
+        """True if counts are whole numbers, which can be subtracted without rounding errors."""
         return bool((self.sums[0] == np.floor(self.sums[0])).all())
 
     @cached_property
@@ -373,7 +373,7 @@ class ClusterSums:
 
     @cached_property
     def _by_unit(self) -> Indices:
-        """The cells, unit by unit."""
+        """The cells, sorted by unit."""
         return np.argsort(self.unit, kind="stable")
 
     @cached_property
@@ -383,9 +383,9 @@ class ClusterSums:
     def cut_units(self, target: Floats, *, others: bool = False) -> Floats:
         """Return the count of each unit up to a target, in the order of keys, and the second column's sum: (2, units).
 
-        A key that the target falls into counts proportionally. With `others`, the sums of each unit are those of all
-        other units together. There must be several units. The key of each unit is found by bisection, so that the time
-        does not grow with the number of units times the number of keys.
+        The key that is cut by the target counts proportionally. With `others`, the sums of each unit are those of all
+        other units together. There must be several units. The key of each unit is found by bisection, so the time does
+        not grow with the product of units and keys.
         """
         cells = self._by_unit
         position = self.unit[cells] * self.keys + self.key[cells]
@@ -399,9 +399,9 @@ class ClusterSums:
             np.cumsum(by_key, axis=1, out=run_of_all[:, 1:])
 
         def sum_before(key: Indices) -> Floats:
-            """Sum the keys before one for each unit."""
-            own = running[:, np.searchsorted(position, first + key)] - start
-            return run_of_all[:, key] - own if others else own
+            """Sum the keys before a key, which may differ for each unit."""
+            unit_sum = running[:, np.searchsorted(position, first + key)] - start
+            return run_of_all[:, key] - unit_sum if others else unit_sum
 
         low, high = np.zeros(self.units, np.intp), np.full(self.units, self.keys + 1)
         while (low < high).any():
@@ -416,10 +416,10 @@ class ClusterSums:
         return np.stack([np.where(low > self.keys, below[0], target), below[1] + proportion * step[1]])
 
     def area(self, weights: Floats) -> Floats | None:
-        """Return the area under the running sum of the second column over that of the first, straight between keys.
+        """Return the area under the running sum of the second column over that of the first, linear between keys.
 
-        Both the steps and the sums are linear in the weights, so the area is a quadratic form of them, which is cheap
-        if there are fewer units than keys. None if there are not: then the caller integrates along the keys.
+        Both the steps and the sums are linear in the weights, so the area is a quadratic form of the weights, which is
+        cheap if there are fewer units than keys. Otherwise None is returned, and the caller integrates along the keys.
         """
         if self.units == 1 or self.units > self.keys or not self._dense:
             return None
@@ -458,19 +458,19 @@ class ClusterSums:
 
     @cached_property
     def _ends(self) -> Indices:
-        """How many cells come before each key, and how many there are."""
+        """The number of cells before each key, and the number of all cells."""
         return np.searchsorted(self.key, np.arange(self.keys + 1)).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Statistic:
-    """Data prepared once that turn weights into metrics.
+    """A function of weights that computes metrics from prepared data.
 
     Attributes:
         names: the metrics, one per column of the result.
-        units: how many units a weight vector has.
-        width: how many numbers one weight vector occupies while it is evaluated; batches are sized by it.
-        compute: maps a batch to values (batch, metrics), NaN where a metric is undefined.
+        units: the number of units of a weight vector.
+        width: the number of values that one weight vector needs while it is evaluated, which limits the batch size.
+        compute: maps a batch to values (batch, metrics); NaN if a metric is undefined.
 
     >>> rows = {"unit": [0, 1], "units": 2}
     >>> accuracy = Statistic.of_sums(("accuracy",), [[1.0, 0.0]], **rows, compute=lambda n, hit: [hit / n])
@@ -494,14 +494,14 @@ class Statistic:
         compute: Callable[..., Sequence[Floats]],
         weight: Floats | None = None,
     ) -> Statistic:
-        """Return metrics that are functions of sums over rows; `compute` gets the count and the sum of each column."""
+        """Return metrics that are functions of sums over rows; `compute` takes the count and the sum of each column."""
         key = np.zeros(len(unit), np.intp)
         sums = ClusterSums.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
 
-        def computed(batch: WeightBatch) -> Floats:
+        def compute_batch(batch: WeightBatch) -> Floats:
             return np.stack(compute(*sums.evaluate(batch)[:, :, 0])).T
 
-        return cls(names, units, max(units, len(columns)), computed)
+        return cls(names, units, max(units, len(columns)), compute_batch)
 
     @classmethod
     def undefined(cls, names: tuple[str, ...], units: int) -> Statistic:
@@ -510,18 +510,18 @@ class Statistic:
 
     @classmethod
     def joined(cls, parts: Sequence[Statistic], order: Sequence[int] | None = None) -> Statistic:
-        """Return several statistics over the same units as one: their columns side by side, or in another order."""
+        """Return several statistics over the same units as one. Default: all columns in the order of the parts."""
         if len(parts) == 1 and order is None:
             return parts[0]
         names = tuple(name for part in parts for name in part.names)
-        chosen = list(range(len(names))) if order is None else list(order)
+        selected = list(range(len(names))) if order is None else list(order)
 
-        def computed(batch: WeightBatch) -> Floats:
+        def compute(batch: WeightBatch) -> Floats:
             columns = [column for part in parts for column in part.compute(batch).T]
-            return np.stack([columns[number] for number in chosen]).T
+            return np.stack([columns[number] for number in selected]).T
 
         width = max(part.width for part in parts)
-        return cls(tuple(names[number] for number in chosen), parts[0].units, width, computed)
+        return cls(tuple(names[number] for number in selected), parts[0].units, width, compute)
 
     def only(self, *columns: int) -> Statistic:
         """Return some of the columns."""
@@ -529,30 +529,30 @@ class Statistic:
 
     def __call__(self, weights: Floats | WeightBatch) -> Floats:
         """Map weights (batch, units) to values (batch, metrics)."""
-        # Sums of the largest numbers overflow; the metric is then infinite or undefined.
+        # Sums of very large numbers overflow; the metric is then infinite or undefined.
         with np.errstate(over="ignore", invalid="ignore"):
             return self.compute(weights if isinstance(weights, WeightBatch) else WeightBatch(weights))
 
     @property
     def points(self) -> Floats:
-        """The point estimates: the values at weights all one."""
+        """The point estimates, which are the values with all weights 1."""
         return self(np.ones((1, self.units)))[0]
 
     @property
     def point(self) -> float:
-        """The first of the point estimates."""
+        """The first point estimate."""
         return float(self(np.ones((1, self.units)))[0, 0])
 
 
 def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:
     if weight is not None:
-        # Summed in the order of the weights themselves, so that a share of them never exceeds 1 by rounding.
+        # Summed in the same order as the weights, so that rounding never makes a proportion exceed 1.
         return float((column * weight).sum())
     return float(np.count_nonzero(column) if column.dtype == np.bool_ else column.sum())
 
 
 def keys_ascending(values: Floats) -> tuple[Indices, Floats]:
-    """Number rows by their value, the lowest at key 0; equal values share a key. With the value of each key.
+    """Number rows by value, from 0 for the lowest; return the key of each row and the value of each key.
 
     >>> keys_ascending(np.array([0.5, 0.1, 0.5]))
     (array([1, 0, 1]), array([0.1, 0.5]))
@@ -562,7 +562,7 @@ def keys_ascending(values: Floats) -> tuple[Indices, Floats]:
 
 
 def keys_descending(values: Floats) -> tuple[Indices, Floats]:
-    """Number rows by their value, the highest at key 0; equal values share a key. With the value of each key.
+    """Number rows by value, from 0 for the highest; return the key of each row and the value of each key.
 
     >>> keys_descending(np.array([0.5, 0.1, 0.5]))
     (array([0, 1, 0]), array([0.5, 0.1]))
@@ -572,7 +572,7 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
 
 
 def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, Indices]:
-    """Number rows by two keys, the first before the second; with both keys of each pair that occurs.
+    """Number rows by two keys, sorted by the first and then the second; also return both keys of each pair.
 
     >>> keys_of_pairs(np.array([1, 0, 1]), np.array([2, 0, 2]))
     (array([1, 0, 1]), array([0, 1]), array([0, 2]))
@@ -582,14 +582,14 @@ def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, In
     occurs = np.zeros(int(number.max(initial=-1)) + 1, np.bool_)
     if len(occurs) > 8 * len(number):
         distinct, pair = np.unique(number, return_inverse=True)
-    else:  # pairs that could occur are few, and need not be sorted
+    else:  # there are few possible pairs, so sorting is not necessary
         occurs[number] = True
         distinct, pair = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[number]
     return pair.astype(np.intp, copy=False), *np.divmod(distinct, seconds)
 
 
 def total_by(key: Indices, values: Values | None = None, size: int = 0) -> Floats:
-    """Sum `values` by their place, numbered from 0. Default: count the rows of each place.
+    """Sum `values` by key, numbered from 0. Default: count the rows of each key.
 
     >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)
     array([0.5, 0. , 2. , 0. ])

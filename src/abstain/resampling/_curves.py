@@ -1,9 +1,9 @@
-"""Counts, losses and areas along the ranks of a curve, for a whole batch of weight vectors.
+"""Counts, losses and areas along the ranks of a curve, for a batch of weight vectors.
 
-Everything is in counts: an area over coverage is an area over the count divided by N, and one over generalized risk is
-divided by N again. Place 0 is the start, where nothing is accepted. A rank without weight repeats the one below it and
-adds nothing. `integrate_curve` calls the compiled kernel if there is one. Its numpy twin below defines the numbers:
-running sums at every rank, and what is computed from them.
+All areas are over counts: dividing by N gives an area over coverage, and dividing again by N gives an area under the
+generalized risk. Index 0 is the start, at which nothing is accepted. A rank without weight repeats the previous rank
+and adds nothing. `integrate_curve` calls the compiled kernel if there is one. The numpy twin below defines the numbers:
+it computes running sums at every rank and derives everything from them.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ if TYPE_CHECKING:
     from abstain.resampling._kernel import Library
 
 
-# A run of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
+# Running sums of more numbers than this are processed in parts, to limit memory.
 _BLOCK = 1 << 22
 _TABLE = 1 << 16
 _NEAR = 64
-# What may grow with the count in a sum of prefix means.
+# The functions of the count in a sum of prefix means: harmonic numbers or the logarithm.
 HARMONIC, LOGARITHM = "harmonic", "logarithm"
-# The kernel looks growth up in a table of all counts; where that would be far larger than the sums, numpy is used.
+# The kernel reads this function from a table of all counts. If the table would be much larger than the sums, numpy is
+# used.
 _FEW_COUNTS, _COUNTS_PER_CELL = 1 << 20, 16
 
 
 @dataclass(frozen=True, slots=True)
 class CurveRequest:
-    """What a walk is asked for beside counts, losses and areas.
+    """The quantities that are computed in addition to counts, losses and the area under the loss sum.
 
     Attributes:
         risk: the area under the selective risk.
         hull: the area under its lower convex hull.
-        growth: which sums of prefix means, `HARMONIC` or `LOGARITHM`.
-        bounds: the largest count whose risk is at most each of these.
-        areas_at: for each target of a walk, whether the areas below it are asked for.
-        alike: True where all rows of a rank have the same loss, which spares the kernel a division.
+        growth: sums of prefix means, `HARMONIC` or `LOGARITHM`.
+        bounds: risks; for each of them the largest count with at most this risk.
+        areas_at: for each target, True if the areas below it are needed.
+        alike: True if all rows of a rank have the same loss, which saves the kernel a division.
     """
 
     risk: bool = False
@@ -59,17 +60,17 @@ class CurveRequest:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Crossing:
-    """Where the count first reaches a target, one entry per weight vector; NaN where it never does.
+    """The rank at which the count first reaches a target, one entry per weight vector; NaN if it never does.
 
-    What lies below is only known where the areas below were asked for.
+    The values of the rank below are only set if the areas below the target were requested.
 
     Attributes:
-        count_below: the count on the rank below.
-        loss_below: the loss sum there.
-        count_at: the count on the rank that reaches the target.
-        loss_at: the loss sum there.
+        count_below: the count at the rank below.
+        loss_below: the loss sum at the rank below.
+        count_at: the count at the rank that reaches the target.
+        loss_at: the loss sum at the rank that reaches the target.
         risk_area_below: the area under the selective risk up to the rank below.
-        loss_area_below: the same under the loss sum.
+        loss_area_below: the area under the loss sum up to the rank below.
     """
 
     count_below: Floats
@@ -82,18 +83,19 @@ class Crossing:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CurveSums:
-    """What a walk gave, one entry per weight vector; what was not asked for means nothing.
+    """The results of an integration, one entry per weight vector; values that were not requested have no meaning.
 
     Attributes:
-        count: how many items there are on all ranks.
-        loss: how much loss they have.
-        first_count: the count on the first rank with any weight; 0 where there is none.
-        first_loss: the loss sum there.
-        risk_area: the trapezoid area of the selective risk over the count, flat up to the first operating point.
+        count: the count of all ranks.
+        loss: the loss sum of all ranks.
+        first_count: the count at the first rank with any weight; 0 if there is none.
+        first_loss: the loss sum at the first rank with any weight.
+        risk_area: the trapezoid area of the selective risk over the count, constant up to the first operating point.
         loss_area: the area under the loss sum over the count; the same by item and by tied block.
         hull_area: the area under the lower convex hull of the selective risk.
-        prefix_means: by growth, the sum of selective risks over single items, ties in expectation, or its integral.
-        within: by bound, the largest count whose selective risk keeps to it.
+        prefix_means: by growth, the sum of selective risks over single items (the expectation over the order of ties),
+            or its integral.
+        within: by bound, the largest count with at most this selective risk.
         crossings: one per target.
     """
 
@@ -110,24 +112,24 @@ class CurveSums:
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
-        """The selective risk on the first weighted rank and on the last; 0 where nothing is accepted."""
+        """The selective risk at the first rank with any weight and at the last; 0 if nothing is accepted."""
         return _risk_of(self.first_loss, self.first_count), _risk_of(self.loss, self.count)
 
 
 def _risk_of(loss: Floats, count: Floats) -> Floats:
-    """Loss sum / count; 0 where nothing is counted."""
+    """Return loss sum / count; 0 if the count is 0."""
     return loss / np.maximum(count, np.finfo(np.float64).tiny)
 
 
 def integrate_curve(
-    cluster_sums: ClusterSums, batch: WeightBatch, asked: CurveRequest, targets: Floats | None = None
+    cluster_sums: ClusterSums, batch: WeightBatch, request: CurveRequest, targets: Floats | None = None
 ) -> CurveSums:
     """Return counts, losses and areas along the ranks.
 
     Args:
-        cluster_sums: its keys are the ranks, its second column the losses.
+        cluster_sums: sums whose keys are the ranks and whose second column is the losses.
         batch: the weights.
-        asked: what else is computed.
+        request: additional quantities.
         targets: (targets, batch), the counts whose crossing is computed, ascending in every vector.
 
     >>> from abstain.resampling import WeightBatch, ClusterSums
@@ -138,40 +140,40 @@ def integrate_curve(
     """
     counts = np.empty((0, len(batch))) if targets is None else targets
     chosen = _kernel.kernel()
-    # Growth is looked up by the count, which must be a whole number for it.
-    served = not asked.growth or (cluster_sums.whole and batch.whole)
-    if chosen.library is not None and cluster_sums.cells is not None and served:
+    # The table of growth has whole counts only.
+    supported = not request.growth or (cluster_sums.whole and batch.whole)
+    if chosen.library is not None and cluster_sums.cells is not None and supported:
         try:
-            return _integrate_by_kernel(chosen.library, cluster_sums.cells, batch, asked, counts)
-        except OverflowError:  # no table is that large
+            return _integrate_by_kernel(chosen.library, cluster_sums.cells, batch, request, counts)
+        except OverflowError:  # the table of growth would be too large
             pass
-    return integrate_running_sums(RunningSums.of(cluster_sums, batch.weights), asked, counts)
+    return integrate_running_sums(RunningSums.of(cluster_sums, batch.weights), request, counts)
 
 
 def _integrate_by_kernel(
-    library: Library, cells: Cells, batch: WeightBatch, asked: CurveRequest, targets: Floats
+    library: Library, cells: Cells, batch: WeightBatch, request: CurveRequest, targets: Floats
 ) -> CurveSums:
-    risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
+    risk = request.risk or request.hull or bool(request.bounds) or any(request.areas_at)
     stretches = batch.quick and cells.grades
-    wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL + stretches * _kernel.BY_STRETCHES
-    work = partial(
-        _kernel.walk,
+    wanted = risk * _kernel.WANT_RISK + request.hull * _kernel.WANT_HULL + stretches * _kernel.BY_STRETCHES
+    integrate = partial(
+        _kernel.integrate,
         library,
         cells,
         batch,
-        value=cells.values if asked.alike else None,
+        value=cells.values if request.alike else None,
         threshold=targets,
-        with_areas=np.array(asked.areas_at, np.uint8),
-        bound=np.array(asked.bounds, np.float64),
+        with_areas=np.array(request.areas_at, np.uint8),
+        bound=np.array(request.bounds, np.float64),
     )
     prefix_means = {}
-    if not asked.growth:
-        out = work(wanted=wanted)
-    # Each growth is a walk of its own; nobody asks for both.
-    for growth in asked.growth:
-        out = _with_table(partial(work, wanted=wanted + _kernel.WANT_GROWTH), growth, cells)
+    if not request.growth:
+        out = integrate(wanted=wanted)
+    # Each growth needs a separate pass; no caller requests both.
+    for growth in request.growth:
+        out = _with_table(partial(integrate, wanted=wanted + _kernel.WANT_GROWTH), growth, cells)
         prefix_means[growth] = out[_kernel.LOSS] + out[_kernel.GROWTH]
-    fixed, bounds = _kernel.FIXED, len(asked.bounds)
+    fixed, bounds = _kernel.FIXED, len(request.bounds)
     crossings = out[fixed + bounds :].reshape(len(targets), _kernel.PER_CROSSING, len(batch))
     return CurveSums(
         count=out[_kernel.COUNT],
@@ -182,29 +184,29 @@ def _integrate_by_kernel(
         loss_area=out[_kernel.LOSS_AREA],
         hull_area=out[_kernel.HULL_AREA],
         prefix_means=prefix_means,
-        within=dict(zip(asked.bounds, out[fixed : fixed + bounds], strict=True)),
+        within=dict(zip(request.bounds, out[fixed : fixed + bounds], strict=True)),
         crossings=tuple(Crossing(*crossing) for crossing in crossings),
     )
 
 
-def _with_table(work: Callable[..., Floats], growth: str, cells: Cells) -> Floats:
-    """Walk with a table of growth, which is made larger as long as some count lies beyond it."""
-    most = _FEW_COUNTS + _COUNTS_PER_CELL * len(cells.unit)
-    size = int(min(max(2.0 * cells.sums[0].sum(), 1024.0), most))
+def _with_table(integrate: Callable[..., Floats], growth: str, cells: Cells) -> Floats:
+    """Integrate with a table of growth, which is enlarged until it includes all counts."""
+    largest = _FEW_COUNTS + _COUNTS_PER_CELL * len(cells.unit)
+    size = int(min(max(2.0 * cells.sums[0].sum(), 1024.0), largest))
     while True:
         try:
-            return work(table=_table(growth, size))
+            return integrate(table=_table(growth, size))
         except OverflowError:
-            if size == most:
+            if size == largest:
                 raise
-            size = min(8 * size, most)
+            size = min(8 * size, largest)
 
 
 _tables: dict[str, Floats] = {}
 
 
 def _table(growth: str, size: int) -> Floats:
-    """What grows with the count, at every whole count from 0; kept, because all rankings share it."""
+    """Return the growth function at every whole count from 0. The table is kept, because all rankings use it."""
     table = _tables.get(growth)
     if table is None or len(table) < size:
         count = np.arange(size, dtype=np.float64)
@@ -212,40 +214,40 @@ def _table(growth: str, size: int) -> Floats:
     return table
 
 
-def integrate_running_sums(run: RunningSums, asked: CurveRequest, targets: Floats | None = None) -> CurveSums:
-    """Walk along running sums that are at hand; the arguments are those of `integrate_curve`."""
+def integrate_running_sums(
+    run: RunningSums, request: CurveRequest, targets: Floats | None = None
+) -> CurveSums:
+    """Integrate along given running sums; the other arguments are those of `integrate_curve`."""
     nothing = np.empty(0)
     first = run.row_start + run.first
-    growth = {name: prefix_mean_sum(run, continuous=name == LOGARITHM) for name in asked.growth}
+    growth = {name: prefix_mean_sum(run, continuous=name == LOGARITHM) for name in request.growth}
     return CurveSums(
         count=run.last_count,
         loss=run.last_risk_sum,
         first_count=run.count.take(first),
         first_loss=run.risk_sum.take(first),
-        risk_area=risk_area(run) if asked.risk else nothing,
+        risk_area=risk_area(run) if request.risk else nothing,
         loss_area=loss_area(run),
-        hull_area=hull_area(run) if asked.hull else nothing,
+        hull_area=hull_area(run) if request.hull else nothing,
         prefix_means=growth,
-        within={bound: run.within(bound) for bound in asked.bounds},
-        crossings=() if targets is None or not len(targets) else _crossings(run, asked, targets),
+        within={bound: run.within(bound) for bound in request.bounds},
+        crossings=() if targets is None or not len(targets) else _crossings(run, request, targets),
     )
 
 
-def _crossings(run: RunningSums, asked: CurveRequest, targets: Floats) -> tuple[Crossing, ...]:
-    """Find the ranks that reach the targets: one search for all."""
+def _crossings(run: RunningSums, request: CurveRequest, targets: Floats) -> tuple[Crossing, ...]:
+    """Return the crossings of all targets, with one search."""
     columns = run.count.shape[1]
     crossings = []
-    for rank, areas in zip(run.reaching(targets.T).T, asked.areas_at, strict=True):
-        # A target of 0 is met by the first rank with any weight, as the smallest count above 0 would be.
+    for rank, areas in zip(run.reaching(targets.T).T, request.areas_at, strict=True):
+        # A target of 0 is reached by the first rank with any weight, like any very small count.
         reaching = np.maximum(rank, run.first)
         reached = (reaching < columns) & (run.last_count > 0)
         reaching = np.where(reached, reaching, columns - 1)
-        at_place = run.row_start + reaching
-        below_place = at_place - (reaching > 0)
+        index_at = run.row_start + reaching
+        index_below = index_at - (reaching > 0)
         parts = [
-            values.take(position)
-            for position in (below_place, at_place)
-            for values in (run.count, run.risk_sum)
+            values.take(index) for index in (index_below, index_at) for values in (run.count, run.risk_sum)
         ]
         parts += _areas_below(run, parts[0], reaching) if areas else [np.full(len(reaching), np.nan)] * 2
         crossings.append(Crossing(*(np.where(reached, part, np.nan) for part in parts)))
@@ -253,7 +255,7 @@ def _crossings(run: RunningSums, asked: CurveRequest, targets: Floats) -> tuple[
 
 
 def _areas_below(run: RunningSums, count_below: Floats, reaching: Indices) -> list[Floats]:
-    # Steps beyond the rank below have no width, so that columns beyond the last that is cut need not be looked at.
+    # Steps after the rank below have width 0, so columns after the last cut rank are not needed.
     end = int(reaching.max()) + 1
     step = np.diff(np.minimum(run.count[:, :end], count_below[:, None]), axis=1)
     return [0.5 * _trapezoids(step, values[:, :end]) for values in (run.risk, run.risk_sum)]
@@ -261,7 +263,7 @@ def _areas_below(run: RunningSums, count_below: Floats, reaching: Indices) -> li
 
 @dataclass(frozen=True, eq=False)
 class RunningSums:
-    """Running sums along ranks, one row per weight vector: place 0 is the ground, then every rank."""
+    """Running sums along ranks, one row per weight vector; index 0 is 0, followed by every rank."""
 
     count: Floats
     risk_sum: Floats
@@ -275,34 +277,34 @@ class RunningSums:
 
     @property
     def last_count(self) -> Floats:
-        """How many items there are on all ranks."""
+        """The count of all ranks."""
         return self.count[:, -1]
 
     @property
     def last_risk_sum(self) -> Floats:
-        """How much loss there is on all ranks."""
+        """The loss sum of all ranks."""
         return self.risk_sum[:, -1]
 
     @cached_property
     def row_start(self) -> Indices:
-        """Where each row begins in the flattened sums, so that one index finds a place in all of them."""
+        """The index of the first element of each row in the flattened sums."""
         return np.arange(len(self.count)) * self.count.shape[1]
 
     @cached_property
     def first(self) -> Indices:
-        """The first rank with any weight; the ground where there is none."""
-        # It is nearly always among the first few.
+        """The first rank with any weight; 0 if there is none."""
+        # It is nearly always among the first few ranks.
         near = self.count[:, :_NEAR] > 0
         return np.argmax(near if near[:, -1].all() else self.count > 0, axis=1)
 
     @cached_property
     def step(self) -> Floats:
-        """How many items each rank adds."""
+        """The count that each rank adds."""
         return np.diff(self.count, axis=1)
 
     @cached_property
     def risk(self) -> Floats:
-        """Loss sum / count on every rank; up to the first weighted one, where nothing is accepted, its risk."""
+        """Loss sum / count at every rank; before the first rank with any weight, the risk of that rank."""
         with np.errstate(invalid="ignore"):
             risk = self.risk_sum / self.count
         first = risk.take(self.row_start + self.first)
@@ -311,26 +313,26 @@ class RunningSums:
         return np.nan_to_num(risk, copy=False) if np.isnan(first).any() else risk
 
     def within(self, bound: float) -> Floats:
-        """The largest count whose selective risk is at most the bound; 0 where none is."""
+        """Return the largest count with a selective risk of at most the bound; 0 if there is none."""
         return np.max(np.where(self.risk <= bound, self.count, 0.0), axis=1, initial=0.0)
 
     @cached_property
     def ends(self) -> tuple[Floats, Floats]:
-        """The selective risk on the first weighted rank and on the last; 0 where nothing is accepted."""
+        """The selective risk at the first rank with any weight and at the last; 0 if nothing is accepted."""
         position = self.row_start + self.first
         first = _risk_of(self.risk_sum.take(position), self.count.take(position))
         return first, _risk_of(self.last_risk_sum, self.last_count)
 
     def reaching(self, target: Floats) -> Indices:
-        """Return the first rank whose count reaches each target (batch, targets); one beyond the last if none does."""
+        """Return the first rank whose count reaches each target (batch, targets); one after the last if none does."""
         rows, columns = self.count.shape
         if columns > 4096 or rows == 1:
             return np.stack([np.searchsorted(*pair) for pair in zip(self.count, target, strict=True)])
-        # One sorted search for all rows: each row is lifted above the one before it.
-        lift = (np.arange(rows) * (max(float(self.last_count.max()), float(target.max())) + 1.0))[:, None]
-        position = np.searchsorted((self.count + lift).ravel(), (target + lift).ravel())
+        # An offset puts each row above the previous one, so that one sorted search serves all rows.
+        offset = (np.arange(rows) * (max(float(self.last_count.max()), float(target.max())) + 1.0))[:, None]
+        position = np.searchsorted((self.count + offset).ravel(), (target + offset).ravel())
         rank = position.reshape(target.shape) - self.row_start[:, None]
-        # Lifted, a count and a target just above it may be the same number.
+        # With the offset, a count and a target just above it may be rounded to the same number.
         while True:
             reached = self.row_start[:, None] + np.minimum(rank, columns - 1)
             short = (rank < columns) & (self.count.take(reached) < target)
@@ -340,7 +342,7 @@ class RunningSums:
 
 
 def risk_area(run: RunningSums) -> Floats:
-    """Return the trapezoid area of the selective risk over the count, flat up to the first operating point."""
+    """Return the trapezoid area of the selective risk over the count, constant up to the first operating point."""
     return 0.5 * _trapezoids(run.step, run.risk)
 
 
@@ -351,28 +353,28 @@ def loss_area(run: RunningSums) -> Floats:
 
 
 def _trapezoids(step: Floats, values: Floats) -> Floats:
-    """Return, for each row, twice the area under values that are joined by straight lines."""
+    """Return twice the area under values that are joined by straight lines, for each row."""
     return np.vecdot(step, values[:, 1:]) + np.vecdot(step, values[:, :-1])
 
 
 class Cut:
-    """Where a ranking is cut: the places of the rank and of the one below, and which share of the rank remains."""
+    """The rank at which a ranking is cut: its index, the index of the rank below, and the remaining proportion."""
 
     def __init__(self, run: RunningSums, limit: Floats, rank: Indices) -> None:
-        self.at = run.row_start + rank
-        # Only a limit of 0 is reached on the ground, below which there is nothing.
-        self.below = self.at - (rank > 0)
-        self.count_below = run.count.take(self.below)
-        height = run.count.take(self.at) - self.count_below
+        self.index_at = run.row_start + rank
+        # Only a limit of 0 is reached at index 0, which has no rank below.
+        self.index_below = self.index_at - (rank > 0)
+        self.count_below = run.count.take(self.index_below)
+        height = run.count.take(self.index_at) - self.count_below
         self.proportion = (limit - self.count_below) / np.maximum(height, np.finfo(np.float64).tiny)
 
 
 def truncated(run: RunningSums, limit: Floats) -> RunningSums:
-    """Cut the ranking itself at the count `limit`, with the loss sum linear inside the rank that is cut."""
+    """Return the running sums up to the count `limit`, with the loss sum linear inside the cut rank."""
     limit = np.minimum(limit, run.last_count)
     cut = Cut(run, limit, run.reaching(limit[:, None])[:, 0])
-    below = run.risk_sum.take(cut.below)
-    cut_sum = below + cut.proportion * (run.risk_sum.take(cut.at) - below)
+    below = run.risk_sum.take(cut.index_below)
+    cut_sum = below + cut.proportion * (run.risk_sum.take(cut.index_at) - below)
     beyond = run.count > limit[:, None]
     return RunningSums(
         np.minimum(run.count, limit[:, None]), np.where(beyond, cut_sum[:, None], run.risk_sum)
@@ -380,10 +382,10 @@ def truncated(run: RunningSums, limit: Floats) -> RunningSums:
 
 
 def harmonic(count: Floats) -> Floats:
-    """Return the harmonic numbers less that of the smallest count, continued to fractions by the digamma function.
+    """Return the harmonic numbers minus that of the smallest count, continued to fractions by the digamma function.
 
-    Counts of rows are looked up in a table. Large weights would need a table far beyond the counts themselves; for
-    them, too, the digamma function serves, and what it adds by rounding is the same for all.
+    Whole counts are read from a table. For very large counts, which would need a much larger table, the digamma
+    function is used as well.
     """
     low, high = (float(count.min()), float(count.max())) if count.size else (0.0, 0.0)
     if high - low <= _TABLE + 4 * count.size and (count == np.floor(count)).all():
@@ -397,20 +399,20 @@ def harmonic(count: Floats) -> Floats:
 
 
 def logarithm(count: Floats) -> Floats:
-    """Return log(count), 0 at 0: nothing lies below the first rank, so its term vanishes anyway."""
+    """Return log(count), and 0 for a count of 0, whose term in the sum is 0 in any case."""
     return np.log(count, out=np.zeros_like(count), where=count > 0)
 
 
 def prefix_mean_sum(run: RunningSums, *, continuous: bool = False) -> Floats:
-    """Return the sum of selective risks over single items, ties in expectation; or its integral when `continuous`.
+    """Return the sum of selective risks over single items, in expectation over ties; with `continuous` its integral.
 
     After ``k0`` items with loss sum ``S0``, a rank of ``m`` items of mean loss ``l`` adds
-    ``m*l + (S0 - k0*l) * (H[k0 + m] - H[k0])``, where the logarithm takes the place of ``H`` in the integral.
+    ``m*l + (S0 - k0*l) * (H[k0 + m] - H[k0])``. In the integral, the logarithm replaces the harmonic numbers ``H``.
     """
     total = run.last_risk_sum.copy()
     for part in _blocks(run):
         before_count, before_sum = part.count[:, :-1], part.risk_sum[:, :-1]
-        # A rank without weight has no mean, though rounding may leave it a loss.
+        # A rank without weight has no mean, although rounding may give it a small loss.
         mean = np.divide(
             np.diff(part.risk_sum, axis=1), part.step, out=np.zeros_like(part.step), where=part.step > 0.0
         )
@@ -420,25 +422,24 @@ def prefix_mean_sum(run: RunningSums, *, continuous: bool = False) -> Floats:
 
 
 def _blocks(run: RunningSums) -> Iterator[RunningSums]:
-    """Yield stretches of a ranking, each from where the one before ends; all of it at once unless it is very long."""
+    """Yield consecutive parts of a ranking, or all of it if it is not very long."""
     rows, columns = run.count.shape
     ranks = max(_BLOCK // max(rows, 1), 1)
     if columns - 1 <= ranks:
         yield run
         return
     for start in range(0, columns - 1, ranks):
-        stretch = slice(start, start + ranks + 1)
-        yield RunningSums(run.count[:, stretch], run.risk_sum[:, stretch])
+        part = slice(start, start + ranks + 1)
+        yield RunningSums(run.count[:, part], run.risk_sum[:, part])
 
 
 def hull_area(run: RunningSums) -> Floats:
-    """Return the area under the lower convex hull of the (coverage, risk) points, in counts, flat below the first.
+    """Return the area under the lower convex hull of the (count, risk) points, constant below the first.
 
-    The hulls of all weight vectors are found together. A point on or above the line between any two other points
-    is no corner of the hull, so all such points can be dropped at once, whoever else is dropped with them:
-    first those above the two lines that join the lowest point to the ends, then those above lines between
-    neighbours, until none is. Lines between far neighbours come first where many points are left: they clear
-    what would else be taken down point by point.
+    The hulls of all weight vectors are computed together. A point on or above the line between any two other points is
+    not a corner of the hull, so all such points can be removed at the same time: first those above the two lines that
+    join the lowest point to the ends, then those above lines between neighbours, until none is left. If many points are
+    left, lines between distant neighbours are used first, because they remove many points at once.
     """
     rows = len(run.count)
     x, y, row = _hull_candidates(run)
@@ -457,14 +458,17 @@ def hull_area(run: RunningSums) -> Floats:
 
 
 def _hull_candidates(run: RunningSums) -> tuple[Floats, Floats, Indices]:
-    """Return the distinct points that are ends, lowest, or below a line from an end to the lowest; with their rows."""
+    """Return the distinct points that may be corners, and their rows: the ends, the lowest, and points below two lines.
+
+    The lines join the ends to the lowest point.
+    """
     count, risk, start, columns = run.count, run.risk, run.row_start, run.count.shape[1]
     lowest = np.maximum(np.argmin(risk, axis=1), run.first)
     corners = (start + run.first, start + columns - 1, start + lowest)
     x, y = count.take(corners[2]), risk.take(corners[2])
     below = np.zeros(count.shape, np.bool_)
-    # Left of the lowest point the line from the first counts, right of it the one to the last; each runs below every
-    # point on the far side, so that no row needs its own columns.
+    # Left of the lowest point the line from the first point applies, right of it the line to the last point. Each line
+    # is below every point on its other side, so all rows can use the same columns.
     sides = (slice(0, int(lowest.max()) + 1), slice(int(lowest.min()), columns))
     for end, side in zip(corners, sides, strict=False):
         across = count.take(end) - x
@@ -476,14 +480,14 @@ def _hull_candidates(run: RunningSums) -> tuple[Floats, Floats, Indices]:
         below.put(corner, True)
     position = np.flatnonzero(below)
     row, x, y = position // columns, count.take(position), risk.take(position)
-    # A rank without weight repeats the one below it; up to the first weighted rank there is nothing.
+    # A rank without weight repeats the previous one; before the first rank with any weight the count is 0.
     distinct = x > 0
     distinct[1:] &= (x[1:] != x[:-1]) | (row[1:] != row[:-1])
     return x[distinct], y[distinct], row[distinct]
 
 
 def _below_lines(x: Floats, y: Floats, row: Indices, reach: int) -> NDArray[np.bool_]:
-    """True for points strictly below the line between the points `reach` places left and right of them in their row."""
+    """Return True for points strictly below the line between the points that are `reach` positions left and right."""
     keep = np.ones(len(x), np.bool_)
     if len(x) <= 2 * reach:
         return keep

@@ -1,14 +1,15 @@
-/* The compiled kernel: weigh a tally for many weight vectors at a time.
+/* The compiled kernel: evaluate cluster sums for many weight vectors at a time.
  *
- * Arrays in, arrays out; nothing is kept between calls, and what the numbers mean is known elsewhere. Cells of a tally
- * come in the order of their keys. Weight vectors go in groups of up to 64, their *lanes*: weights[group][unit][lane],
- * as bytes (multiplicities) or as doubles. One look at a unit brings a whole line of the memory, which serves all lanes
- * of a group; they are worked on as many at a time as a register holds, a *pack*.
+ * All functions read and write arrays; nothing is kept between calls. Cells of cluster sums are sorted by key. Weight
+ * vectors are processed in groups of up to 64 *lanes*: weights[group][unit][lane], as bytes (multiplicities) or as
+ * doubles. Reading the weights of one unit loads one cache line, which contains all lanes of a group. Lanes are
+ * processed in *packs* of as many as fit into a register.
  *
- * The file is compiled once per level of a processor, each with its own suffix of all names, and the loader picks one.
- * Lanes never meet: every number of a vector is made of the same operations in the same order, whatever its lane, its
- * group, the width of the registers or the number of threads. For this the file must be compiled without -ffast-math
- * and with -ffp-contract=off. `_weigh.py` holds the twin in numpy, which is the definition of the numbers.
+ * The file is compiled once for each supported processor level. Each level has its own suffix of all names, and the
+ * loader picks one. Lanes are independent: every number of a vector is the result of the same operations in the same
+ * order, regardless of its lane, its group, the register width and the number of threads. This requires compiling
+ * without -ffast-math and with -ffp-contract=off. `_curves.py` and `_cluster_sums.py` contain the numpy twin, which
+ * defines the numbers.
  */
 #include <float.h>
 #include <math.h>
@@ -23,7 +24,7 @@
 #include <sched.h>
 #endif
 
-/* Vectors wider than a register of the lowest level are taken apart, and no function that is not inlined takes one. */
+/* Vectors wider than a register are split by the compiler. Only inlined functions have such arguments. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define ABI "1"
@@ -39,7 +40,7 @@
 #define NAME(name) name
 #endif
 
-/* A group has at most as many lanes as a line of the memory has bytes. */
+/* A group has at most as many lanes as a cache line has bytes. */
 #define WIDEST 64
 #if defined(__AVX512F__)
 #define PACK 8
@@ -50,9 +51,9 @@
 #endif
 #define PACKS (WIDEST / PACK)
 #define EVERY_LANE ((1U << PACK) - 1)
-/* Ranks are worked on in blocks that stay in the nearest cache; sums of blocks are summed, which keeps rounding small. */
+/* Ranks are processed in blocks that fit into the fastest cache. Sums of blocks are then summed, which limits rounding. */
 #define BLOCK 64
-/* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it. */
+/* The initial count, instead of 0, to avoid a division by 0. Adding any weight to it gives exactly that weight. */
 #define NOTHING DBL_MIN
 
 #if defined(_WIN32)
@@ -75,7 +76,7 @@ typedef uint64_t words __attribute__((vector_size(8 * PACK)));
 #ifndef LEVEL
 PUBLIC const char *abstain_version(void) { return ABI " " SOURCE_HASH; }
 
-/* The highest level that this processor has: 0 for any, 1 for AVX2, 2 for AVX-512. */
+/* Return the highest level that this processor supports: 0 for any processor, 1 for AVX2, 2 for AVX-512. */
 PUBLIC int abstain_level(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -90,32 +91,32 @@ PUBLIC int abstain_level(void) {
 
 /* ---- weights -------------------------------------------------------------------------------------------------- */
 
-/* Bytes become doubles. Where there is no instruction for it, each is the low end of a double of 2^52, which is then
- * taken off. */
-INLINE lanes of_bytes(const uint8_t *place) {
+/* Convert bytes to doubles. Without an instruction for it, each byte is put into the low bits of the double 2^52, and
+ * 2^52 is subtracted. */
+INLINE lanes of_bytes(const uint8_t *from) {
 #if PACK == 8
-    return (lanes)_mm512_cvtepi64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)place)));
+    return (lanes)_mm512_cvtepi64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)from)));
 #elif PACK == 4
     int packed;
-    memcpy(&packed, place, sizeof packed);
+    memcpy(&packed, from, sizeof packed);
     return (lanes)_mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(packed)));
 #else
     uint16_t packed;
-    memcpy(&packed, place, sizeof packed);
+    memcpy(&packed, from, sizeof packed);
     words spread = {packed & 255, packed >> 8};
     spread |= 0x4330000000000000ULL;
     return (lanes)spread - 4503599627370496.0;
 #endif
 }
 
-INLINE lanes weight_of(const void *weights, int64_t place, int kind) {
-    if (kind == BYTES) return of_bytes((const uint8_t *)weights + place);
-    lanes found;
-    memcpy(&found, (const double *)weights + place, sizeof found);
-    return found;
+INLINE lanes weight_of(const void *weights, int64_t index, int kind) {
+    if (kind == BYTES) return of_bytes((const uint8_t *)weights + index);
+    lanes result;
+    memcpy(&result, (const double *)weights + index, sizeof result);
+    return result;
 }
 
-/* Where a lane's weights begin. */
+/* Return the address of the first weight of a lane. */
 INLINE const void *weights_of(const void *weights, int64_t lane, int kind) {
     return (const char *)weights + lane * (int64_t)(kind == BYTES ? 1 : sizeof(double));
 }
@@ -132,7 +133,7 @@ INLINE lanes smaller(lanes one, lanes other) {
 #endif
 }
 
-/* One bit per lane that is chosen. */
+/* Return one bit per selected lane. */
 INLINE unsigned bits_of(choice where) {
 #if PACK == 8
     return (unsigned)_mm512_movepi64_mask((__m512i)where);
@@ -145,18 +146,18 @@ INLINE unsigned bits_of(choice where) {
 #endif
 }
 
-/* How many of the lanes of a group are in use, and in how many packs. */
+/* Return how many lanes of a group are in use. */
 INLINE int lanes_used(int64_t width, int64_t vectors, int64_t group) {
     int64_t left = vectors - group * width;
     return (int)(left < width ? left : width);
 }
 
-/* A line of the memory, and what takes every other byte of it. */
+/* A cache line, and a mask for every other byte of it. */
 typedef uint64_t line __attribute__((vector_size(WIDEST)));
 #define EVERY_OTHER 0x00ff00ff00ff00ffULL
 
-/* Add the bytes of some cells up, lane by lane: whole numbers, so that any order gives the same. Every other byte is the
- * low end of 16 bits, which hold 256 of them. */
+/* Sum the bytes of some cells for each lane. Integer sums do not depend on the order. Even and odd bytes are summed
+ * separately as 16-bit numbers, which do not overflow for 256 bytes. */
 INLINE void add_bytes_of(const uint8_t *weights, int width, const uint32_t *unit, int64_t cell, int64_t end, double *total) {
     while (cell < end) {
         line even = {0}, odd = {0}, word = {0};
@@ -185,26 +186,26 @@ static void add_bytes(const uint8_t *weights, int64_t width, const uint32_t *uni
 #define WORDS 624
 #define SHIFT 397
 
-/* So many words are made at a time; what stands behind the last word of the state are the first ones as they are by then. */
+/* The number of words that are generated at a time. The state is followed by a copy of its first words. */
 #define STEP 16
 
-/* MT19937: the state, and how many of its words were handed out. Threads draw from one stream, each a vector at a time: who holds it,
- * and how many vectors were drawn. */
+/* The random number generator MT19937: its state and the number of used words. Several threads may draw from one stream,
+ * one vector at a time, so it also has a lock and the number of vectors that were drawn. */
 typedef struct {
     uint32_t state[WORDS + STEP];
-    uint32_t used, held;
+    uint32_t used, locked;
     int64_t drawn;
 } stream;
 
 PUBLIC int64_t NAME(abstain_stream_size)(void) { return sizeof(stream); }
 
 PUBLIC void NAME(abstain_seed)(stream *made, uint32_t seed) {
-    for (uint32_t place = 0; place < WORDS; place++) {
-        made->state[place] = seed;
-        seed = 1812433253U * (seed ^ (seed >> 30)) + place + 1;
+    for (uint32_t index = 0; index < WORDS; index++) {
+        made->state[index] = seed;
+        seed = 1812433253U * (seed ^ (seed >> 30)) + index + 1;
     }
     made->used = WORDS;
-    made->held = 0;
+    made->locked = 0;
     made->drawn = 0;
 }
 
@@ -213,18 +214,18 @@ __declspec(dllimport) int __stdcall SwitchToThread(void);
 #define sched_yield SwitchToThread
 #endif
 
-/* A stream is held for as long as it takes to draw the numbers of a vector, so that waiting for it is short. */
-static void hold(stream *s) {
-    while (__atomic_exchange_n(&s->held, 1, __ATOMIC_ACQUIRE)) sched_yield();
+/* A stream is locked only while the numbers of one or a few vectors are drawn, so threads wait only briefly. */
+static void lock(stream *s) {
+    while (__atomic_exchange_n(&s->locked, 1, __ATOMIC_ACQUIRE)) sched_yield();
 }
 
-static void let_go(stream *s) { __atomic_store_n(&s->held, 0, __ATOMIC_RELEASE); }
+static void unlock(stream *s) { __atomic_store_n(&s->locked, 0, __ATOMIC_RELEASE); }
 
-/* Words as wide as a register of the level: wider ones are taken apart badly. */
+/* As wide as a register of the level, because compilers split wider vectors inefficiently. */
 typedef uint32_t step __attribute__((vector_size(8 * PACK)));
 
-/* Numbers up to `most` by masked rejection: the words of a turn of the stream, masked, of which `accepted` are those that are small enough;
- * and the words of the next turn as far as they are made. */
+/* Random numbers up to `most` by masked rejection. `words` contains the masked words of the current turn of the stream (one
+ * pass over its state) and the first `made` words of the next turn; `accepted` contains the words up to `most`. */
 typedef struct {
     stream *source;
     uint32_t mask, most;
@@ -233,7 +234,7 @@ typedef struct {
     uint32_t accepted[WORDS + 16];
 } sieve;
 
-/* A word as it is handed out. */
+/* Return the output word of a state word. */
 INLINE step tempered(step word) {
     word ^= word >> 11;
     word ^= (word << 7) & 0x9d2c5680U;
@@ -241,8 +242,8 @@ INLINE step tempered(step word) {
     return word ^ word >> 18;
 }
 
-/* Make the next words of the next turn. Each comes from its place, the place behind it and one far off, which lies ahead of
- * it in the last turn or behind it in this one. */
+/* Generate the next words of the next turn. Each is computed from the state word at its index, the following one, and
+ * a distant one, which belongs to the previous turn or, if its index has wrapped around, to the new one. */
 INLINE void make_words(uint32_t *restrict first, uint32_t *restrict words, int made, uint32_t mask) {
     uint32_t *state = first + made;
     const uint32_t *from = made < WORDS - SHIFT ? state + SHIFT : state + SHIFT - WORDS;
@@ -261,7 +262,8 @@ INLINE void make_words(uint32_t *restrict first, uint32_t *restrict words, int m
     if (!made) memcpy(first + WORDS, state, STEP * sizeof *state);
 }
 
-/* Go on to the next turn. From the first word of it that is made on, all of the last turn must be handed out: its words are not kept. */
+/* Proceed to the next turn. All words of the current turn must be used before the first word of the next turn is
+ * generated, because the state is overwritten. */
 static void next_turn(sieve *v) {
     for (; v->made < WORDS; v->made += STEP) make_words(v->source->state, v->words[!v->turn], v->made, v->mask);
     v->turn = !v->turn;
@@ -270,31 +272,31 @@ static void next_turn(sieve *v) {
 }
 
 #if PACK == 4
-/* For each choice of eight words where the chosen ones stand, in order: a byte each. */
+/* For each selection of eight words: the indices of the selected words in order, one byte each. */
 #define BIT(m, b) ((m) >> (b) & 1U)
 #define BELOW(m, b) (BIT((m) & ((1U << (b)) - 1U), 0) + BIT((m) & ((1U << (b)) - 1U), 1) + BIT((m) & ((1U << (b)) - 1U), 2) + \
                      BIT((m) & ((1U << (b)) - 1U), 3) + BIT((m) & ((1U << (b)) - 1U), 4) + BIT((m) & ((1U << (b)) - 1U), 5) + \
                      BIT((m) & ((1U << (b)) - 1U), 6))
-#define PLACED(m, b) ((uint64_t)(BIT(m, b) * (b)) << 8 * BELOW(m, b))
-#define PLACES(m) (PLACED(m, 1) | PLACED(m, 2) | PLACED(m, 3) | PLACED(m, 4) | PLACED(m, 5) | PLACED(m, 6) | PLACED(m, 7))
-#define PLACES_4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
-#define PLACES_16(m) PLACES_4(m), PLACES_4((m) + 4), PLACES_4((m) + 8), PLACES_4((m) + 12)
-#define PLACES_64(m) PLACES_16(m), PLACES_16((m) + 16), PLACES_16((m) + 32), PLACES_16((m) + 48)
-static const uint64_t places_of[256] = {PLACES_64(0U), PLACES_64(64U), PLACES_64(128U), PLACES_64(192U)};
+#define INDEX(m, b) ((uint64_t)(BIT(m, b) * (b)) << 8 * BELOW(m, b))
+#define INDICES(m) (INDEX(m, 1) | INDEX(m, 2) | INDEX(m, 3) | INDEX(m, 4) | INDEX(m, 5) | INDEX(m, 6) | INDEX(m, 7))
+#define INDICES_4(m) INDICES(m), INDICES((m) + 1), INDICES((m) + 2), INDICES((m) + 3)
+#define INDICES_16(m) INDICES_4(m), INDICES_4((m) + 4), INDICES_4((m) + 8), INDICES_4((m) + 12)
+#define INDICES_64(m) INDICES_16(m), INDICES_16((m) + 16), INDICES_16((m) + 32), INDICES_16((m) + 48)
+static const uint64_t indices_of[256] = {INDICES_64(0U), INDICES_64(64U), INDICES_64(128U), INDICES_64(192U)};
 #endif
 
-/* Sift the words of this turn that are left. */
+/* Select the accepted words among the unused words of this turn. */
 static void sift(sieve *v) {
     const uint32_t *words = v->words[v->turn];
-    int found = 0;
+    int count = 0;
 #if PACK == 8
     __m512i most = _mm512_set1_epi32((int)v->most);
     for (int i = (int)v->source->used; i < WORDS; i += 16) {
         __mmask16 there = WORDS - i < 16 ? (__mmask16)((1U << (WORDS - i)) - 1) : (__mmask16)0xffff;
         __m512i word = _mm512_maskz_loadu_epi32(there, words + i);
         __mmask16 kept = _mm512_mask_cmple_epu32_mask(there, word, most);
-        _mm512_storeu_si512(v->accepted + found, _mm512_maskz_compress_epi32(kept, word));
-        found += __builtin_popcount(kept);
+        _mm512_storeu_si512(v->accepted + count, _mm512_maskz_compress_epi32(kept, word));
+        count += __builtin_popcount(kept);
     }
 #else
     int i = (int)v->source->used;
@@ -304,21 +306,21 @@ static void sift(sieve *v) {
         __m256i word = _mm256_loadu_si256((const __m256i *)(words + i));
         __m256i small = _mm256_cmpeq_epi32(_mm256_min_epu32(word, most), word);
         unsigned kept = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(small));
-        __m256i place = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&places_of[kept]));
-        _mm256_storeu_si256((__m256i *)(v->accepted + found), _mm256_permutevar8x32_epi32(word, place));
-        found += __builtin_popcount(kept);
+        __m256i index = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&indices_of[kept]));
+        _mm256_storeu_si256((__m256i *)(v->accepted + count), _mm256_permutevar8x32_epi32(word, index));
+        count += __builtin_popcount(kept);
     }
 #endif
     for (; i < WORDS; i++) {
-        v->accepted[found] = words[i];
-        found += words[i] <= v->most;
+        v->accepted[count] = words[i];
+        count += words[i] <= v->most;
     }
 #endif
-    v->size = found;
+    v->size = count;
     v->taken = 0;
 }
 
-/* What masks the numbers below so many. */
+/* Return the smallest mask 2^k - 1 that includes all numbers below `units`. */
 INLINE uint32_t mask_of(uint32_t units) {
     uint32_t mask = units - 1;
     for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
@@ -339,7 +341,7 @@ static void open_sieve(sieve *v, stream *source, uint32_t units) {
     sift(v);
 }
 
-/* The next numbers, up to so many, and how many they are. */
+/* Return the next numbers, at most `wanted`, and their number. */
 INLINE const uint32_t *next_numbers(sieve *v, int64_t wanted, int *got) {
     while (v->taken == v->size) {
         next_turn(v);
@@ -351,21 +353,23 @@ INLINE const uint32_t *next_numbers(sieve *v, int64_t wanted, int *got) {
     return numbers;
 }
 
-/* Leave the stream behind the last word that was taken: whoever draws next may accept others. */
+/* Set the position of the stream after the last used word. The next call may accept other words. */
 static void close_sieve(sieve *v) {
     for (int left = v->taken; left; v->source->used++) left -= v->words[v->turn][v->source->used] <= v->most;
 }
 
-/* How many places a row has. Where few words are refused it is cheaper to count them, too, behind the units, than to sift them out. */
-INLINE size_t places_for(uint32_t units) {
+/* Return the number of counters of a row. If few words are rejected, it is cheaper to count them as well, in additional
+ * counters after the units, than to remove them first. */
+INLINE size_t counters_for(uint32_t units) {
     size_t all = (size_t)mask_of(units) + 1;
     return all - units < units / 10 ? all : units;
 }
 
-/* How far apart the rows of a group are: an odd number of lines, so that rows share no place in a cache. */
-INLINE size_t row_stride(uint32_t units) { return ((places_for(units) / 64 + 1) | 1) * 64; }
+/* Return the distance between the rows of a group: an odd number of cache lines, so that rows do not compete for the same
+ * cache sets. */
+INLINE size_t row_stride(uint32_t units) { return ((counters_for(units) / 64 + 1) | 1) * 64; }
 
-/* Count two numbers, which are read at once: counting is bound by what a processor reads and writes per turn. */
+/* Count two numbers that are read together, because counting is limited by the number of reads and writes. */
 INLINE void count_two(const uint32_t *numbers, uint8_t *counts) {
     uint64_t two;
     memcpy(&two, numbers, sizeof two);
@@ -380,54 +384,54 @@ static void count_numbers(const uint32_t *restrict numbers, int64_t size, uint8_
     for (; i < size; i++) ++counts[numbers[i]];
 }
 
-/* Count numbers and make words of the next turn meanwhile, because counting waits for the memory; returns how many numbers were counted.
- * Where some of them may be refused, it is counted how many, while they are near. */
-INLINE int count_and_make(sieve *v, const uint32_t *restrict numbers, int size, uint8_t *restrict counts, step *refused) {
+/* Count numbers and generate words of the next turn at the same time, because counting waits for memory. Returns how many
+ * numbers were counted. If `rejected` is not NULL, rejected numbers are counted there. */
+INLINE int count_and_make(sieve *v, const uint32_t *restrict numbers, int size, uint8_t *restrict counts, step *rejected) {
     uint32_t *state = v->source->state, *next = v->words[!v->turn], mask = v->mask, most = v->most;
     int i = 0;
     for (; i + STEP <= size; i += STEP) {
         make_words(state, next, i, mask);
         for (int j = 0; j < STEP; j += 2) count_two(numbers + i + j, counts);
-        for (int j = 0; refused && j < STEP; j += 2 * PACK) {
+        for (int j = 0; rejected && j < STEP; j += 2 * PACK) {
             step word;
             memcpy(&word, numbers + i + j, sizeof word);
-            *refused -= (step)(word > most);
+            *rejected -= (step)(word > most);
         }
     }
     v->made = i;
     return i;
 }
 
-/* Count all words of a turn, also those that are refused; returns how many are accepted. */
+/* Count all words of a turn, including rejected ones; returns how many are accepted. */
 static int64_t count_turn(sieve *v, uint8_t *counts) {
-    step refused = {0};
-    int64_t accepted = count_and_make(v, v->words[v->turn], WORDS, counts, &refused);
-    for (int lane = 0; lane < 2 * PACK; lane++) accepted -= refused[lane];
+    step rejected = {0};
+    int64_t accepted = count_and_make(v, v->words[v->turn], WORDS, counts, &rejected);
+    for (int lane = 0; lane < 2 * PACK; lane++) accepted -= rejected[lane];
     next_turn(v);
     return accepted;
 }
 
-/* Count the draws of one vector. Words of the next turn are made only where it will be needed. */
+/* Count the draws of one vector. Words of the next turn are generated only if they will be needed. */
 static void count_bytes(sieve *v, int64_t draws, uint8_t *counts) {
     uint32_t units = v->most + 1;
-    size_t places = places_for(units);
+    size_t size = counters_for(units);
     while (draws > 0) {
         int got;
         const uint32_t *numbers = next_numbers(v, draws, &got);
         int counted = got < draws ? count_and_make(v, numbers, got, counts, NULL) : 0;
         count_numbers(numbers + counted, got - counted, counts);
         draws -= got;
-        if (places > units && draws > WORDS) {
+        if (size > units && draws > WORDS) {
             next_turn(v);
             while (draws > WORDS) draws -= count_turn(v, counts);
             sift(v);
         }
     }
-    memset(counts + units, 0, places - units);
+    memset(counts + units, 0, size - units);
 }
 
-/* The numbers of a vector, for the thread that will count them once it has let the stream go. */
-static void take_numbers(sieve *v, int64_t draws, uint32_t *out) {
+/* Copy the numbers of a vector, so that they can be counted after the stream is unlocked. */
+static void copy_numbers(sieve *v, int64_t draws, uint32_t *out) {
     while (draws > 0) {
         int got;
         const uint32_t *numbers = next_numbers(v, draws, &got);
@@ -437,7 +441,7 @@ static void take_numbers(sieve *v, int64_t draws, uint32_t *out) {
     }
 }
 
-/* Count draws into one lane of a group that is near enough to be counted in place. */
+/* Count draws directly in one lane of a group that is small enough to stay in the cache. */
 static void count_lane(sieve *v, int64_t draws, uint8_t *counts, int64_t width) {
     while (draws > 0) {
         int got;
@@ -459,21 +463,21 @@ static void count_doubles(sieve *v, int64_t draws, double *counts, int64_t width
     }
 }
 
-/* The sum of bytes; whole lines are read, and the last one has zeros behind its end. */
+/* Return the sum of bytes. Whole cache lines are read, and the last one is padded with zeros. */
 static int64_t sum_of_bytes(const uint8_t *counts, int64_t size) {
 #if PACK == 8
     __m512i total = _mm512_setzero_si512();
-    for (int64_t place = 0; place < size; place += 64)
-        total = _mm512_add_epi64(total, _mm512_sad_epu8(_mm512_loadu_si512(counts + place), _mm512_setzero_si512()));
+    for (int64_t index = 0; index < size; index += 64)
+        total = _mm512_add_epi64(total, _mm512_sad_epu8(_mm512_loadu_si512(counts + index), _mm512_setzero_si512()));
     return _mm512_reduce_add_epi64(total);
 #elif defined(__x86_64__)
     __m128i total = _mm_setzero_si128();
-    for (int64_t place = 0; place < size; place += 16)
-        total = _mm_add_epi64(total, _mm_sad_epu8(_mm_loadu_si128((const __m128i *)(counts + place)), _mm_setzero_si128()));
+    for (int64_t index = 0; index < size; index += 16)
+        total = _mm_add_epi64(total, _mm_sad_epu8(_mm_loadu_si128((const __m128i *)(counts + index)), _mm_setzero_si128()));
     return _mm_cvtsi128_si64(total) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(total, total));
 #else
     int64_t total = 0;
-    for (int64_t place = 0; place < size; place++) total += counts[place];
+    for (int64_t index = 0; index < size; index++) total += counts[index];
     return total;
 #endif
 }
@@ -485,7 +489,7 @@ typedef uint8_t row16 __attribute__((vector_size(16)));
 #define ZIP(a, b, ...) __builtin_shuffle(a, b, (row16){__VA_ARGS__})
 #endif
 
-/* Lay eight rows of sixteen bytes side by side: out[unit][lane]. Half is shuffled into half, three times. */
+/* Transpose eight rows of sixteen bytes into out[unit][lane], by interleaving halves three times. */
 INLINE void interleave_eight(const uint8_t *rows, int64_t stride, uint8_t *out, int64_t width) {
     row16 now[8], next[8];
     for (int lane = 0; lane < 8; lane++) memcpy(&now[lane], rows + lane * stride, 16);
@@ -500,58 +504,58 @@ INLINE void interleave_eight(const uint8_t *rows, int64_t stride, uint8_t *out, 
     for (int64_t unit = 0; unit < 16; unit++) memcpy(out + unit * width, done + unit * 8, 8);
 }
 
-/* A group of so many bytes is too large for any cache that it could stay in: it is written past them, which spares reading what is
- * written over. */
-#define PAST_CACHES (1 << 24)
+/* A group of at least this many bytes does not fit into the caches. It is written around them, which avoids reading the
+ * lines that are overwritten. */
+#define AROUND_CACHES (1 << 24)
 
 #if defined(__x86_64__)
-INLINE int goes_past(const uint8_t *out, int64_t size) { return size >= PAST_CACHES && (uintptr_t)out % 16 == 0; }
+INLINE int writes_around(const uint8_t *out, int64_t size) { return size >= AROUND_CACHES && (uintptr_t)out % 16 == 0; }
 
-INLINE void put_past(uint8_t *out, const uint8_t *tile, int64_t size) {
+INLINE void write_around(uint8_t *out, const uint8_t *tile, int64_t size) {
     for (int64_t i = 0; i < size; i += 16) _mm_stream_si128((__m128i *)(out + i), _mm_load_si128((const __m128i *)(tile + i)));
 }
 
-/* Let what went past the caches be there for every thread. */
-INLINE void end_past(void) { _mm_sfence(); }
+/* Make the values that were written around the caches visible to all threads. */
+INLINE void end_writes_around(void) { _mm_sfence(); }
 #else
-#define goes_past(out, size) 0
-#define put_past(out, tile, size) memcpy(out, tile, (size_t)(size))
-#define end_past()
+#define writes_around(out, size) 0
+#define write_around(out, tile, size) memcpy(out, tile, (size_t)(size))
+#define end_writes_around()
 #endif
 
-/* Sixteen units at a time; rows have room for whole steps of them, `out` has not. */
-INLINE void interleave_of(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width, int past) {
+/* Process sixteen units at a time. Rows are padded to a multiple of sixteen units, `out` is not. */
+INLINE void interleave_of(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width, int around) {
     _Alignas(64) uint8_t tile[16 * WIDEST];
     for (int64_t unit = 0; unit < units; unit += 16, out += 16 * width) {
         int whole = units - unit >= 16;
-        uint8_t *to = past || !whole ? tile : out;
-        if (unit % 64 == 0) /* rows are too many for the processor to see that they are read in order */
+        uint8_t *to = around || !whole ? tile : out;
+        if (unit % 64 == 0) /* there are too many rows for the processor's own prefetching */
             for (int64_t lane = 0; lane < width; lane++) __builtin_prefetch(rows + lane * stride + unit + 256);
         for (int64_t lane = 0; lane < width; lane += 8) interleave_eight(rows + lane * stride + unit, stride, to + lane, width);
         if (!whole) memcpy(out, tile, (size_t)((units - unit) * width));
-        else if (past) put_past(out, tile, 16 * width);
+        else if (around) write_around(out, tile, 16 * width);
     }
 }
 
-/* Lay the rows of a group side by side. */
+/* Transpose the rows of a group. */
 static void interleave(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width) {
-    if (goes_past(out, units * width)) {
+    if (writes_around(out, units * width)) {
         interleave_of(rows, stride, units, out, width, 1);
-        end_past();
+        end_writes_around();
     } else if (width == WIDEST) interleave_of(rows, stride, units, out, WIDEST, 0);
     else interleave_of(rows, stride, units, out, width, 0);
 }
 
-/* A group of vectors that is small enough is counted where it stays, and so is one of doubles, which are rare. */
+/* A group of at most this many bytes is counted in its final memory. So is a group of doubles, which is rare. */
 #define IN_PLACE (1 << 15)
 
-/* Whether no count can outgrow its byte. Of as many draws as there are units, 256 of the same come once in 10^500 times. */
+/* Return whether all counts fit into bytes. With as many draws as units, a count of 256 has a probability of 10^-500. */
 INLINE int fits_bytes(uint32_t units, int64_t draws) { return draws <= 255 || draws <= units; }
 
-/* Count the draws of one vector in place; false where a count may have outgrown its byte. */
+/* Count the draws of one vector in its final memory; returns 0 if a count may not fit into its byte. */
 static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int64_t width, int kind) {
     if (kind == DOUBLES) {
-        if (units == 1) *(double *)out = (double)draws; /* one outcome needs no random number */
+        if (units == 1) *(double *)out = (double)draws; /* a single outcome needs no random numbers */
         else count_doubles(v, draws, out, width);
         return 1;
     }
@@ -564,24 +568,25 @@ static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int
     return total == draws;
 }
 
-/* How many vectors are drawn while a stream is held: one, or as many as have so many numbers. */
-#define HELD (1 << 16)
-INLINE int64_t vectors_held(int64_t draws) { return draws > 0 && draws < HELD ? HELD / draws : 1; }
+/* The number of random numbers that are drawn while a stream is locked; at least one vector. */
+#define LOCKED (1 << 16)
+INLINE int64_t vectors_locked(int64_t draws) { return draws > 0 && draws < LOCKED ? LOCKED / draws : 1; }
 
-/* How many bytes the rows of a group need, and the numbers that are taken at a time; none where it is counted in place. */
-PUBLIC int64_t NAME(abstain_draw_room)(uint32_t units, int64_t draws, int64_t width, int64_t kind, int64_t shared) {
+/* Return the number of bytes that the rows of a group and its copied numbers need; 0 if the group is counted in its final
+ * memory. */
+PUBLIC int64_t NAME(abstain_draw_buffer_size)(uint32_t units, int64_t draws, int64_t width, int64_t kind, int64_t shared) {
     if (kind == DOUBLES || (int64_t)units * width <= IN_PLACE) return 0;
-    int64_t numbers = shared ? vectors_held(draws) * draws : 0;
+    int64_t numbers = shared ? vectors_locked(draws) * draws : 0;
     return (int64_t)row_stride(units) * width + numbers * (int64_t)sizeof(uint32_t);
 }
 
-/* Vectors that are short: all of them at once. */
-static int draw_near(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int kind, char *out,
+/* Draw short vectors, all of them while the stream is locked. */
+static int draw_short(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int kind, char *out,
                      int64_t *number, const volatile int32_t *stop) {
     size_t size = kind == BYTES ? 1 : sizeof(double), whole = (size_t)units * (size_t)width * size;
     int ended = DONE;
     sieve v;
-    hold(s);
+    lock(s);
     open_sieve(&v, s, units);
     for (int64_t group = 0; group * width < vectors && !ended; group++, out += whole) {
         int used = lanes_used(width, vectors, group);
@@ -593,25 +598,25 @@ static int draw_near(stream *s, uint32_t units, int64_t draws, int64_t vectors, 
         }
     }
     close_sieve(&v);
-    let_go(s);
+    unlock(s);
     return ended;
 }
 
-/* Some vectors that are long. Their numbers are taken, and counted when the stream is let go; where nobody waits for it
- * there is no place for numbers, and they are counted as they come. */
-static int draw_far(stream *s, uint32_t units, int64_t draws, int64_t vectors, uint32_t *numbers, uint8_t *rows, int64_t *number) {
+/* Draw some long vectors. Their numbers are copied, and counted after the stream is unlocked. If the stream is not shared,
+ * `numbers` is NULL, and they are counted immediately. */
+static int draw_long(stream *s, uint32_t units, int64_t draws, int64_t vectors, uint32_t *numbers, uint8_t *rows, int64_t *number) {
     size_t stride = row_stride(units);
     sieve v;
-    hold(s);
+    lock(s);
     open_sieve(&v, s, units);
     for (int64_t vector = 0; vector < vectors; vector++) {
         uint8_t *row = rows + (size_t)vector * stride;
         number[vector] = s->drawn++;
-        if (numbers) take_numbers(&v, draws, numbers + vector * draws);
+        if (numbers) copy_numbers(&v, draws, numbers + vector * draws);
         else count_bytes(&v, draws, memset(row, 0, stride));
     }
     close_sieve(&v);
-    let_go(s);
+    unlock(s);
     for (int64_t vector = 0; vector < vectors; vector++, rows += stride) {
         if (numbers) count_numbers(numbers + vector * draws, draws, memset(rows, 0, stride));
         if (!fits_bytes(units, draws) && sum_of_bytes(rows, units) != draws) return TOO_MANY;
@@ -619,21 +624,21 @@ static int draw_far(stream *s, uint32_t units, int64_t draws, int64_t vectors, u
     return DONE;
 }
 
-/* Draw `draws` of `units` clusters for each vector, as numpy's RandomState.randint(0, units) would, vector by vector. Where
- * the stream is shared by threads, others may draw between them: their numbers say which ones they are. */
+/* Draw `draws` of `units` clusters for each vector, with the same numbers as numpy's RandomState.randint(0, units). If
+ * threads share the stream, other threads may draw in between; `number` receives the index of each vector. */
 PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int64_t kind,
                               int64_t shared, uint8_t *rows, void *out, int64_t *number, const volatile int32_t *stop) {
     size_t whole = (size_t)units * (size_t)width, stride = row_stride(units);
-    if (!NAME(abstain_draw_room)(units, draws, width, kind, shared))
-        return draw_near(s, units, draws, vectors, width, (int)kind, out, number, stop);
+    if (!NAME(abstain_draw_buffer_size)(units, draws, width, kind, shared))
+        return draw_short(s, units, draws, vectors, width, (int)kind, out, number, stop);
     uint32_t *numbers = shared ? (uint32_t *)(rows + stride * (size_t)width) : NULL;
     for (int64_t group = 0; group * width < vectors; group++) {
-        int64_t used = lanes_used(width, vectors, group), some = vectors_held(draws);
+        int64_t used = lanes_used(width, vectors, group), some = vectors_locked(draws);
         memset(rows + (size_t)used * stride, 0, (size_t)(width - used) * stride);
         for (int64_t lane = 0; lane < used; lane += some) {
             if (*stop) return STOPPED;
             if (some > used - lane) some = used - lane;
-            int ended = draw_far(s, units, draws, some, numbers, rows + (size_t)lane * stride, number);
+            int ended = draw_long(s, units, draws, some, numbers, rows + (size_t)lane * stride, number);
             if (ended) return ended;
             number += some;
         }
@@ -646,21 +651,21 @@ PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t 
 
 typedef struct {
     int64_t keys, units, vectors, width, columns, cells;
-    int64_t stride;       /* from key to key of the result: room for whole packs of all vectors */
+    int64_t stride;       /* distance between the keys of the result: all vectors, padded to whole packs */
     const uint32_t *unit; /* of each cell */
-    const int64_t *ends;  /* where the cells of each key begin, and where the last ones end */
+    const int64_t *ends;  /* the first cell of each key, and the number of cells */
     const double *sums;   /* (columns, cells) */
-    const uint8_t *ones;  /* which columns are 1 in all cells */
+    const uint8_t *ones;  /* 1 for each column that is 1 in all cells */
     const void *weights;
     int64_t kind;
     double *out; /* (columns, keys, stride) */
     const volatile int32_t *stop;
-} weighing;
+} evaluation;
 
-/* So many cells are passed by before the next pack of lanes has its turn, while their weights are near. */
+/* The number of cells that are processed for one pack before the next pack, so that their weights stay in the cache. */
 #define STRETCH 256
 
-INLINE void weigh_stretch(const weighing *w, const void *weights, const double *sums, int64_t cell, int64_t end,
+INLINE void sum_stretch(const evaluation *w, const void *weights, const double *sums, int64_t cell, int64_t end,
                           double *totals, int packs, int kind, int columns) {
     for (int pack = 0; pack < packs; pack++) {
         const void *from = weights_of(weights, pack * PACK, kind);
@@ -674,7 +679,7 @@ INLINE void weigh_stretch(const weighing *w, const void *weights, const double *
     }
 }
 
-INLINE void weigh_columns(const weighing *w, int64_t group, int64_t column, int kind, int columns) {
+INLINE void sum_columns(const evaluation *w, int64_t group, int64_t column, int kind, int columns) {
     const double *sums = w->sums + column * w->cells;
     const void *weights = weights_of(w->weights, group * w->units * w->width, kind);
     int packs = (lanes_used(w->width, w->vectors, group) + PACK - 1) / PACK;
@@ -687,7 +692,7 @@ INLINE void weigh_columns(const weighing *w, int64_t group, int64_t column, int 
         else
             for (int64_t cell = w->ends[key]; cell < end; cell += STRETCH) {
                 int64_t until = end - cell < STRETCH ? end : cell + STRETCH;
-                weigh_stretch(w, weights, sums, cell, until, totals, packs, kind, columns);
+                sum_stretch(w, weights, sums, cell, until, totals, packs, kind, columns);
             }
         for (int c = 0; c < columns; c++)
             memcpy(w->out + ((column + c) * w->keys + key) * w->stride + group * w->width, totals + c * WIDEST,
@@ -695,82 +700,82 @@ INLINE void weigh_columns(const weighing *w, int64_t group, int64_t column, int 
     }
 }
 
-INLINE int weigh_group(const weighing *w, int64_t group, int kind) {
+INLINE int sum_group(const evaluation *w, int64_t group, int kind) {
     int64_t column = 0;
     while (column < w->columns) {
         if (*w->stop) return STOPPED;
         int64_t left = w->columns - column;
         int ones = kind == BYTES && w->ones[column];
         if (!ones && left >= 4 && !(kind == BYTES && (w->ones[column + 1] | w->ones[column + 2] | w->ones[column + 3]))) {
-            weigh_columns(w, group, column, kind, 4);
+            sum_columns(w, group, column, kind, 4);
             column += 4;
         } else if (!ones && left >= 2 && !(kind == BYTES && w->ones[column + 1])) {
-            weigh_columns(w, group, column, kind, 2);
+            sum_columns(w, group, column, kind, 2);
             column += 2;
-        } else weigh_columns(w, group, column++, kind, 1);
+        } else sum_columns(w, group, column++, kind, 1);
     }
     return DONE;
 }
 
-PUBLIC int NAME(abstain_weigh)(const weighing *w) {
+PUBLIC int NAME(abstain_evaluate)(const evaluation *w) {
     int ended = DONE;
     for (int64_t group = 0; group * w->width < w->vectors && !ended; group++)
-        ended = w->kind == BYTES ? weigh_group(w, group, BYTES) : weigh_group(w, group, DOUBLES);
+        ended = w->kind == BYTES ? sum_group(w, group, BYTES) : sum_group(w, group, DOUBLES);
     return ended;
 }
 
-/* ---- the walk along ranks ------------------------------------------------------------------------------------- */
+/* ---- integration along the ranks ------------------------------------------------------------------------------ */
 
 typedef struct {
     int64_t keys, units, vectors, width;
-    int64_t stride; /* from row to row of thresholds and results; no power of two, so that rows share no place in a cache */
+    int64_t stride; /* distance between rows of thresholds and results; no power of two, to avoid cache conflicts */
     const uint32_t *unit;
-    const int64_t *ends;  /* NULL where every key has one cell */
-    const double *count;  /* NULL where every cell counts one */
-    const double *loss;   /* of each cell; not read where there are values */
-    const double *value;  /* NULL, or the loss that all rows of a key share */
+    const int64_t *ends;  /* NULL if every key has one cell */
+    const double *count;  /* NULL if every cell counts one */
+    const double *loss;   /* of each cell; not read if there are values */
+    const double *value;  /* NULL, or the loss of all rows of each key */
     const void *weights;
     int64_t kind, wanted;
-    const double *table; /* what grows with the count, at every whole count below `counts` */
+    const double *table; /* the growth function at every whole count below `counts` */
     int64_t counts, thresholds;
     const double *threshold;  /* (thresholds, stride), ascending in every vector */
-    const uint8_t *with_areas; /* which thresholds need what lies below them, too */
+    const uint8_t *with_areas; /* 1 for each threshold that needs the areas below it */
     int64_t bounds;
     const double *bound;
     double *out; /* (FIXED + bounds + PER_CROSSING * thresholds, stride) */
     const volatile int32_t *stop;
-} walk;
+} integration;
 
-/* A block of ranks under work: place 0 is the state before it. */
+/* The running sums of a block of ranks; index 0 is the state before the block. */
 typedef struct {
     lanes count[BLOCK + 1], loss[BLOCK + 1], risk[BLOCK + 1], grown[BLOCK + 1];
-    int64_t first, ranks; /* the key of place 1, and how many there are */
+    int64_t first, ranks; /* the key of index 1, and the number of ranks */
 } block;
 
-/* What the vectors of a pack have so far; areas are doubled, and lack the flat piece below the first working point. */
+/* The sums of a pack so far. Areas are doubled and do not include the part below the first operating point. */
 typedef struct {
     lanes count, loss, risk, grown;
     lanes risk_area, loss_area, growth;
-    lanes first_count, first_loss; /* where anything is accepted first */
+    lanes first_count, first_loss; /* at the first operating point */
     int64_t next;                  /* the first threshold that some lane has not crossed */
 } state;
 
-/* The points of a lower hull, as far as it was walked. */
+/* The points of a lower hull so far. */
 typedef struct {
     double *x, *y;
-    int64_t size, room;
+    int64_t size, capacity;
 } hull;
 
-/* What is kept of each block, so that hulls can be found without a second walk along all of them: (width, blocks + 1). */
+/* A summary of each block, so that hulls can be found without a second pass over all blocks: (width, blocks + 1). */
 typedef struct {
     int64_t blocks;
     double *count, *loss; /* before each block, and at the end */
-    double *lowest;       /* the lowest risk in it */
+    double *lowest;       /* the lowest risk in each block */
     hull coarse, hulls[WIDEST];
 } outline;
 
-/* Sum the cells of a rank up: how much it counts, and the loss sum with it. */
-INLINE lanes step_of(const walk *w, const void *weights, int64_t key, lanes *loss, int kind, int single, int ones, int valued) {
+/* Return the count of a rank, and add its loss to `loss`. */
+INLINE lanes step_of(const integration *w, const void *weights, int64_t key, lanes *loss, int kind, int single, int ones, int valued) {
     lanes step = {0};
     int64_t cell = single ? key : w->ends[key], end = single ? key + 1 : w->ends[key + 1];
     for (; cell < end; cell++) {
@@ -782,8 +787,8 @@ INLINE lanes step_of(const walk *w, const void *weights, int64_t key, lanes *los
     return step;
 }
 
-/* Walk along a block of ranks: running sums, and the areas below them. */
-INLINE void walk_ranks(const walk *w, const void *weights, const double *steps, block *b, state *s, int kind, int single,
+/* Compute the running sums of a block of ranks, and the areas below them. */
+INLINE void integrate_ranks(const integration *w, const void *weights, const double *steps, block *b, state *s, int kind, int single,
                        int ones, int valued) {
     lanes count = s->count, loss = s->loss, risk = s->risk, area = {0}, under = {0};
     int with_risk = (w->wanted & WANT_RISK) != 0;
@@ -792,7 +797,7 @@ INLINE void walk_ranks(const walk *w, const void *weights, const double *steps, 
     b->risk[0] = risk;
     for (int64_t i = 1; i <= b->ranks; i++) {
         lanes before = loss, step;
-        if (steps) { /* summed already, for all lanes */
+        if (steps) { /* the counts are already summed for all lanes */
             memcpy(&step, steps + (i - 1) * WIDEST, sizeof step);
             loss += step * w->value[b->first + i - 1];
         } else step = step_of(w, weights, b->first + i - 1, &loss, kind, single, ones, valued);
@@ -813,22 +818,22 @@ INLINE void walk_ranks(const walk *w, const void *weights, const double *steps, 
     s->risk_area += under;
 }
 
-INLINE void walk_block(const walk *w, const void *weights, const double *steps, block *b, state *s, int kind) {
+INLINE void integrate_block(const integration *w, const void *weights, const double *steps, block *b, state *s, int kind) {
     if (w->value) {
-        if (!w->count) walk_ranks(w, weights, steps, b, s, kind, 0, 1, 1);
-        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 1);
+        if (!w->count) integrate_ranks(w, weights, steps, b, s, kind, 0, 1, 1);
+        else integrate_ranks(w, weights, NULL, b, s, kind, 0, 0, 1);
     } else if (!w->ends) {
-        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 1, 1, 0);
-        else walk_ranks(w, weights, NULL, b, s, kind, 1, 0, 0);
+        if (!w->count) integrate_ranks(w, weights, NULL, b, s, kind, 1, 1, 0);
+        else integrate_ranks(w, weights, NULL, b, s, kind, 1, 0, 0);
     } else {
-        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 0, 1, 0);
-        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 0);
+        if (!w->count) integrate_ranks(w, weights, NULL, b, s, kind, 0, 1, 0);
+        else integrate_ranks(w, weights, NULL, b, s, kind, 0, 0, 0);
     }
 }
 
-/* A rank of mean loss l after k0 items of loss sum S0 adds (S0 - k0*l) * (H[k] - H[k0]). False where a count lies beyond
- * the table. */
-INLINE int add_growth(const walk *w, block *b, state *s) {
+/* Add the growth terms: a rank of mean loss l after k0 items with loss sum S0 adds (S0 - k0*l) * (H[k] - H[k0]). Returns 0
+ * if a count is beyond the table. */
+INLINE int add_growth(const integration *w, block *b, state *s) {
     for (int lane = 0; lane < PACK; lane++)
         if (b->count[b->ranks][lane] >= (double)w->counts) return 0;
     lanes sum = {0};
@@ -845,17 +850,17 @@ INLINE int add_growth(const walk *w, block *b, state *s) {
     return 1;
 }
 
-INLINE void keep_bounds(const walk *w, block *b, int64_t vector) {
-    for (int64_t place = 0; place < w->bounds; place++) {
-        double *out = w->out + (FIXED + place) * w->stride + vector;
+INLINE void update_bounds(const integration *w, block *b, int64_t vector) {
+    for (int64_t index = 0; index < w->bounds; index++) {
+        double *out = w->out + (FIXED + index) * w->stride + vector;
         lanes best;
         memcpy(&best, out, sizeof best);
-        for (int64_t i = 1; i <= b->ranks; i++) best = chosen(b->risk[i] <= w->bound[place], b->count[i], best);
+        for (int64_t i = 1; i <= b->ranks; i++) best = chosen(b->risk[i] <= w->bound[index], b->count[i], best);
         memcpy(out, &best, sizeof best);
     }
 }
 
-/* Both areas up to the last rank of a block whose count lies below the next threshold. */
+/* Both areas, up to the last rank of a block whose count is below the next threshold. */
 typedef struct {
     lanes risk, loss;
 } areas;
@@ -870,32 +875,32 @@ INLINE areas areas_below(const block *b, lanes next, areas before) {
     return (areas){before.risk + inside.risk, before.loss + inside.loss};
 }
 
-/* What stands at a place of its own for each lane. */
-INLINE lanes at_places(const lanes *values, choice place) {
+/* Return the values at a separate index for each lane. */
+INLINE lanes gather(const lanes *values, choice index) {
 #if PACK == 8
-    return (lanes)_mm512_i64gather_pd((__m512i)(place * PACK + (choice){0, 1, 2, 3, 4, 5, 6, 7}), (const double *)values, 8);
+    return (lanes)_mm512_i64gather_pd((__m512i)(index * PACK + (choice){0, 1, 2, 3, 4, 5, 6, 7}), (const double *)values, 8);
 #else
-    lanes found;
-    for (int lane = 0; lane < PACK; lane++) found[lane] = values[place[lane]][lane];
-    return found;
+    lanes result;
+    for (int lane = 0; lane < PACK; lane++) result[lane] = values[index[lane]][lane];
+    return result;
 #endif
 }
 
-/* The first place of a block whose count reaches what is given, for lanes whose last one does. */
-INLINE choice place_reaching(const block *b, lanes next) {
+/* Return the first index of a block whose count reaches `next`, for lanes whose last count does. */
+INLINE choice index_reaching(const block *b, lanes next) {
     if (b->ranks < BLOCK) { /* the last block, which may be short */
-        choice place = {0};
-        for (int64_t i = 1; i < b->ranks; i++) place -= b->count[i] < next;
-        return place + 1;
+        choice index = {0};
+        for (int64_t i = 1; i < b->ranks; i++) index -= b->count[i] < next;
+        return index + 1;
     }
-    choice place = {0};
-    for (int64_t i = 8; i < BLOCK; i += 8) place -= b->count[i] < next;
-    place *= 8; /* the last of these that is too low; seven more follow before the next, which is not */
-    for (int step = 4; step; step /= 2) place -= (at_places(b->count, place + step) < next) * step;
-    return place + 1;
+    choice index = {0};
+    for (int64_t i = 8; i < BLOCK; i += 8) index -= b->count[i] < next;
+    index *= 8; /* the last of these indices with a count below `next`; the result is one of the following eight */
+    for (int step = 4; step; step /= 2) index -= (gather(b->count, index + step) < next) * step;
+    return index + 1;
 }
 
-/* Put values down for some of the lanes. */
+/* Write the values of some lanes. */
 INLINE void put(double *out, choice where, lanes values) {
     lanes old;
     memcpy(&old, out, sizeof old);
@@ -903,35 +908,35 @@ INLINE void put(double *out, choice where, lanes values) {
     memcpy(out, &old, sizeof old);
 }
 
-/* Write down what stands where some lanes cross a threshold. */
-INLINE void cross(const walk *w, const block *b, const state *s, areas before, int64_t threshold, lanes row, choice here,
+/* Write the sums at which some lanes cross a threshold. */
+INLINE void cross(const integration *w, const block *b, const state *s, areas before, int64_t threshold, lanes row, choice here,
                   int64_t vector) {
     double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
-    choice place = place_reaching(b, row);
-    put(out + COUNT_AT * w->stride, here, at_places(b->count, place));
-    put(out + LOSS_AT * w->stride, here, at_places(b->loss, place));
+    choice index = index_reaching(b, row);
+    put(out + COUNT_AT * w->stride, here, gather(b->count, index));
+    put(out + LOSS_AT * w->stride, here, gather(b->loss, index));
     if (!w->with_areas[threshold]) return;
     areas below = areas_below(b, row, before);
-    lanes count = at_places(b->count, place - 1);
+    lanes count = gather(b->count, index - 1);
     choice any = count > 2 * NOTHING;
     put(out + COUNT_BELOW * w->stride, here, chosen(any, count, (lanes){0}));
-    put(out + LOSS_BELOW * w->stride, here, at_places(b->loss, place - 1));
+    put(out + LOSS_BELOW * w->stride, here, gather(b->loss, index - 1));
     put(out + RISK_AREA_BELOW * w->stride, here, 0.5 * (below.risk + chosen(any, s->first_loss, (lanes){0})));
     put(out + LOSS_AREA_BELOW * w->stride, here, 0.5 * below.loss);
 }
 
-/* The counts at which a threshold is crossed: one of 0 by the first rank that has any weight. */
-INLINE lanes row_of(const walk *w, int64_t threshold, int64_t vector) {
+/* Return the counts at which a threshold is crossed. A threshold of 0 is crossed by the first rank with any weight. */
+INLINE lanes threshold_counts(const integration *w, int64_t threshold, int64_t vector) {
     lanes row, least = (lanes){0} + 2 * NOTHING;
     memcpy(&row, w->threshold + threshold * w->stride + vector, sizeof row);
     return chosen(row > least, row, least);
 }
 
-/* The next threshold from `threshold` on that some lane crosses between two counts, and which lanes do; `thresholds` where
- * there is none. They ascend, so that the first one which no lane reaches ends the search. */
-INLINE int64_t next_crossed(const walk *w, lanes start, lanes end, int64_t threshold, int64_t vector, choice *here) {
+/* Return the next threshold, from `threshold` on, that some lane crosses between two counts, and which lanes do; `thresholds`
+ * if there is none. Thresholds ascend, so the first one that no lane reaches ends the search. */
+INLINE int64_t next_crossed(const integration *w, lanes start, lanes end, int64_t threshold, int64_t vector, choice *here) {
     for (; threshold < w->thresholds; threshold++) {
-        lanes row = row_of(w, threshold, vector);
+        lanes row = threshold_counts(w, threshold, vector);
         choice reached = end >= row;
         if (!bits_of(reached)) break;
         *here = reached & (start < row);
@@ -940,26 +945,26 @@ INLINE int64_t next_crossed(const walk *w, lanes start, lanes end, int64_t thres
     return w->thresholds;
 }
 
-/* Write down all thresholds that are crossed in a block: those that its last count reaches and the one before it does not. */
-INLINE void cross_all(const walk *w, const block *b, state *s, areas before, int64_t vector) {
+/* Write all thresholds that are crossed in a block: those that its last count reaches and the count before it does not. */
+INLINE void cross_all(const integration *w, const block *b, state *s, areas before, int64_t vector) {
     lanes start = b->count[0], end = b->count[b->ranks], least = (lanes){0} + 2 * NOTHING;
     choice begins = (start < least) & (end >= least), here;
     if (bits_of(begins)) {
-        choice place = place_reaching(b, least);
-        s->first_count = chosen(begins, at_places(b->count, place), s->first_count);
-        s->first_loss = chosen(begins, at_places(b->loss, place), s->first_loss);
+        choice index = index_reaching(b, least);
+        s->first_count = chosen(begins, gather(b->count, index), s->first_count);
+        s->first_loss = chosen(begins, gather(b->loss, index), s->first_loss);
     }
     int64_t threshold = s->next;
     while ((threshold = next_crossed(w, start, end, threshold, vector, &here)) < w->thresholds) {
-        cross(w, b, s, before, threshold, row_of(w, threshold, vector), here, vector);
+        cross(w, b, s, before, threshold, threshold_counts(w, threshold, vector), here, vector);
         threshold++;
     }
-    while (s->next < w->thresholds && bits_of(end >= row_of(w, s->next, vector)) == EVERY_LANE) s->next++;
+    while (s->next < w->thresholds && bits_of(end >= threshold_counts(w, s->next, vector)) == EVERY_LANE) s->next++;
 }
 
 /* ---- the lower hull -------------------------------------------------------------------------------------------- */
 
-/* Add a point to a lower hull; points come from left to right, and one that repeats the last is left out. */
+/* Add a point to a lower hull. Points are added from left to right; a repeated point is ignored. */
 static int push(hull *h, double x, double y) {
     int64_t n = h->size;
     if (n && h->x[n - 1] == x) return DONE;
@@ -968,14 +973,14 @@ static int push(hull *h, double x, double y) {
         if ((h->x[n - 1] - ax) * (y - ay) - (h->y[n - 1] - ay) * (x - ax) > 0.0) break;
         n--;
     }
-    if (n == h->room) {
-        int64_t room = h->room ? 2 * h->room : 64;
-        double *wide = realloc(h->x, sizeof(double) * (size_t)room);
+    if (n == h->capacity) {
+        int64_t capacity = h->capacity ? 2 * h->capacity : 64;
+        double *wide = realloc(h->x, sizeof(double) * (size_t)capacity);
         if (wide) h->x = wide;
-        double *high = realloc(h->y, sizeof(double) * (size_t)room);
+        double *high = realloc(h->y, sizeof(double) * (size_t)capacity);
         if (high) h->y = high;
         if (!wide || !high) return NO_MEMORY;
-        h->room = room;
+        h->capacity = capacity;
     }
     h->x[n] = x;
     h->y[n] = y;
@@ -993,13 +998,13 @@ typedef struct {
     lanes slope, height;
 } straight;
 
-/* The line through two points, y = slope * x + height; where they are one, through it in the slope of another line. */
+/* Return the line through two points, y = slope * x + height; if they are the same point, the line has the other slope. */
 INLINE straight through(lanes x0, lanes y0, lanes x1, lanes y1, lanes otherwise) {
     lanes slope = chosen(x1 > x0, (y1 - y0) / (x1 - x0 + NOTHING), otherwise);
     return (straight){slope, y0 - slope * x0};
 }
 
-/* Move a point to the one of a block that lies furthest below a line. */
+/* Replace a point by the point of a block that is furthest below a line. */
 INLINE void deepest(const block *b, straight from, lanes *x, lanes *y) {
     lanes depth = *y - from.slope * *x;
     for (int64_t i = 1; i <= b->ranks; i++) {
@@ -1011,13 +1016,14 @@ INLINE void deepest(const block *b, straight from, lanes *x, lanes *y) {
     }
 }
 
-/* Few ranks: give the hulls what can be a corner. A point on or above the line between two others is none, so that most of a block
- * fall to two lines: from a corner before it to the point furthest below the line to its end, and from there to the end. */
+/* For few ranks: add the points of a block that may be corners to the hulls. A point on or above the line between two other
+ * points is not a corner. Two lines exclude most points of a block: from a corner before the block to the point that is
+ * furthest below the line to its end, and from that point to the end. */
 INLINE int add_points(const block *b, const state *s, hull *hulls) {
     int64_t last = b->ranks;
     lanes x0, y0, x1 = b->count[last], y1 = b->risk[last];
     for (int lane = 0; lane < PACK; lane++) {
-        /* The last corner so far is merely the end of the block before, and seldom stays; the first is the first point. */
+        /* The last corner so far is the end of the previous block and rarely remains; the first is the first point. */
         const hull *h = &hulls[lane];
         int64_t from = h->size >= 2 ? h->size - 2 : 0;
         x0[lane] = h->size ? h->x[from] : s->first_count[lane];
@@ -1052,22 +1058,22 @@ static piece piece_at(const hull *h, int64_t at) {
     return p;
 }
 
-/* The height of a hull at a place right of its first point and of those asked for before. */
+/* Return the height of a hull at x, which must not be left of its first point or of an earlier x. */
 INLINE double height_at(const hull *h, double x, piece *p) {
     while (p->at + 2 < h->size && h->x[p->at + 1] < x) *p = piece_at(h, p->at + 1);
     return p->y + p->slope * (x - p->x);
 }
 
-/* Give the hull of one lane the points of a block that lie below the coarse hull; it is walked along again for them. */
-static int add_block(const walk *w, outline *o, hull *h, const void *weights, int64_t first, double count, double loss, piece p,
+/* Add the points of a block that are below the coarse hull to the hull of one lane. Their sums are computed again. */
+static int add_block(const integration *w, outline *o, hull *h, const void *weights, int64_t first, double count, double loss, piece p,
                      int kind) {
     int64_t end = w->keys - first < BLOCK ? w->keys : first + BLOCK;
     for (int64_t key = first; key < end; key++) {
         double step = 0.0;
         int64_t cell = w->ends ? w->ends[key] : key, until = w->ends ? w->ends[key + 1] : key + 1;
         for (; cell < until; cell++) {
-            int64_t place = (int64_t)w->unit[cell] * w->width;
-            double weight = kind == BYTES ? ((const uint8_t *)weights)[place] : ((const double *)weights)[place];
+            int64_t index = (int64_t)w->unit[cell] * w->width;
+            double weight = kind == BYTES ? ((const uint8_t *)weights)[index] : ((const double *)weights)[index];
             step += w->count ? weight * w->count[cell] : weight;
             if (!w->value) loss += weight * w->loss[cell];
         }
@@ -1081,7 +1087,7 @@ static int add_block(const walk *w, outline *o, hull *h, const void *weights, in
     return DONE;
 }
 
-/* Many ranks: a coarse hull first, of so many ends of blocks at most. Most blocks lie above it, with all of their points. */
+/* For many ranks: compute a coarse hull first, of at most this many ends of blocks. Most blocks are completely above it. */
 #define COARSE 512
 
 static int coarse_hull(outline *o, int64_t lane) {
@@ -1096,8 +1102,8 @@ static int coarse_hull(outline *o, int64_t lane) {
     return DONE;
 }
 
-/* The hull of one lane: what lies below the coarse one, and its corners. */
-static int hull_of_lane(const walk *w, outline *o, const void *weights, int64_t lane, int kind) {
+/* Compute the hull of one lane from the points below the coarse hull and the corners of the coarse hull. */
+static int hull_of_lane(const integration *w, outline *o, const void *weights, int64_t lane, int kind) {
     const double *count = o->count + lane * (o->blocks + 1), *loss = o->loss + lane * (o->blocks + 1);
     const double *lowest = o->lowest + lane * (o->blocks + 1);
     if (coarse_hull(o, lane)) return NO_MEMORY;
@@ -1108,7 +1114,7 @@ static int hull_of_lane(const walk *w, outline *o, const void *weights, int64_t 
     int64_t corner = 0;
     for (int64_t i = 0; i < o->blocks; i++) {
         double x0 = count[i], x1 = count[i + 1];
-        /* Left of its first point the coarse hull is unknown; else it is highest at an end of the block. */
+        /* Left of its first point the coarse hull is not defined. Otherwise it is highest at an end of the block. */
         piece before = here;
         double highest = height;
         if (x1 >= coarse->x[0]) height = height_at(coarse, x1, &here);
@@ -1123,32 +1129,32 @@ static int hull_of_lane(const walk *w, outline *o, const void *weights, int64_t 
     return DONE;
 }
 
-/* Keep the outline of a block. */
-INLINE void keep_outline(outline *o, const block *b, int64_t first) {
+/* Store the summary of a block. */
+INLINE void store_outline(outline *o, const block *b, int64_t first) {
     lanes lowest = b->risk[1];
     for (int64_t i = 2; i <= b->ranks; i++) lowest = smaller(b->risk[i], lowest);
-    int64_t place = first * (o->blocks + 1) + b->first / BLOCK;
-    for (int lane = 0; lane < PACK; lane++, place += o->blocks + 1) {
-        o->count[place] = b->count[0][lane];
-        o->loss[place] = b->loss[0][lane];
-        o->lowest[place] = lowest[lane];
-        /* What follows the last is its end. */
-        o->count[place + 1] = b->count[b->ranks][lane];
-        o->loss[place + 1] = b->loss[b->ranks][lane];
+    int64_t index = first * (o->blocks + 1) + b->first / BLOCK;
+    for (int lane = 0; lane < PACK; lane++, index += o->blocks + 1) {
+        o->count[index] = b->count[0][lane];
+        o->loss[index] = b->loss[0][lane];
+        o->lowest[index] = lowest[lane];
+        /* The entry after the last block is its end. */
+        o->count[index + 1] = b->count[b->ranks][lane];
+        o->loss[index + 1] = b->loss[b->ranks][lane];
     }
 }
 
-/* Up to so many ranks, hulls are found on the way; beyond, it is cheaper to look at few points first. */
+/* Up to this many ranks, hulls are computed during the pass. For more ranks a coarse hull is faster. */
 #define FEW_RANKS 4096
 
-static int open_outline(const walk *w, outline *o) {
+static int open_outline(const integration *w, outline *o) {
     if (!(w->wanted & WANT_HULL) || w->keys <= FEW_RANKS) return DONE;
     o->blocks = (w->keys + BLOCK - 1) / BLOCK;
-    size_t places = ((size_t)o->blocks + 1) * (size_t)w->width;
-    o->count = malloc(3 * places * sizeof(double));
+    size_t size = ((size_t)o->blocks + 1) * (size_t)w->width;
+    o->count = malloc(3 * size * sizeof(double));
     if (!o->count) return NO_MEMORY;
-    o->loss = o->count + places;
-    o->lowest = o->loss + places;
+    o->loss = o->count + size;
+    o->lowest = o->loss + size;
     return DONE;
 }
 
@@ -1164,11 +1170,11 @@ static void close_outline(outline *o) {
 
 INLINE int add_to_hulls(outline *o, const block *b, const state *s, int64_t first) {
     if (!o->blocks) return add_points(b, s, o->hulls + first);
-    keep_outline(o, b, first);
+    store_outline(o, b, first);
     return DONE;
 }
 
-static int finish_hulls(const walk *w, outline *o, const void *weights, int64_t first, int used, int kind) {
+static int finish_hulls(const integration *w, outline *o, const void *weights, int64_t first, int used, int kind) {
     for (int lane = 0; lane < used; lane++) {
         if (*w->stop) return STOPPED;
         if (o->blocks && hull_of_lane(w, o, weights_of(weights, lane, kind), lane, kind)) return NO_MEMORY;
@@ -1178,28 +1184,29 @@ static int finish_hulls(const walk *w, outline *o, const void *weights, int64_t 
     return DONE;
 }
 
-/* ---- far along the ranks ---------------------------------------------------------------------------------------- */
+/* ---- sums over stretches of ranks ------------------------------------------------------------------------------- */
 
-/* Where every rank is one row and losses are small whole numbers, the risks of a resample far along the ranks are summed up a stretch
- * at a time. With K and S before the stretch, and e and s what its ranks add to M = K + CENTRE and to S, a risk is (S + s) / (M + e),
- * and 1 / (M + e) = (1 - t + t^2 - t^3 + t^4 ...) / M with t = e / M. So the area under them is made of the sums of v e^m and v s e^m,
- * where v is how wide a rank and the next one are together: sums of small whole numbers, exact, for sixteen lanes at a time.
- * Powers up to the third are taken; for t^4 stands what comes nearest to it while |t| <= NEAR, by Chebyshev, so that no risk is off
- * by more than 2e-13 of itself. While |t| <= NEARER, the same holds with powers up to the second and what comes nearest to t^3. */
+/* If every rank is one row and losses are small whole numbers, the risks of a resample are summed in stretches of ranks once
+ * the count is large. Let K and S be the count and the loss sum before a stretch, and let e and s be the amounts that its ranks
+ * add to M = K + CENTRE and to S. A risk is (S + s) / (M + e), and 1 / (M + e) = (1 - t + t^2 - t^3 + t^4 ...) / M with
+ * t = e / M. The area is therefore computed from the sums of v e^m and v s e^m, where v is the width of a rank and the next one
+ * together. These are exact sums of small whole numbers, for sixteen lanes at a time. Powers up to the third are used; t^4 is
+ * replaced by its best (Chebyshev) approximation for |t| <= NEAR, so the relative error of a risk is at most 2e-13. For
+ * |t| <= NEARER, the same holds with powers up to the second and the best approximation of t^3. */
 #define RUN 16
 #define CENTRE 12
 #define NEAR (1.0 / 1024)
 #define NEARER (1.0 / 12288)
-/* So far along the first rank of a stretch is near its centre. */
+/* From this count on, the first rank of a stretch is within NEAR of its centre. */
 #define FAR (CENTRE / NEAR)
-/* How much a stretch may count, and a row lose, so that no number of 16 bits overflows: e^3, v s and the sum of v s. */
+/* The largest count of a stretch and the largest loss of a row for which no 16-bit number overflows: e^3, v s, sum of v s. */
 #define WIDE 43
-#define WORST 7 /* as `Cells.grades` knows */
+#define WORST 7 /* also in `Cells.grades` */
 
 #define TOGETHER 16
 typedef uint16_t small __attribute__((vector_size(2 * TOGETHER)));
 typedef int32_t wide __attribute__((vector_size(2 * TOGETHER)));
-/* The sums of a stretch, lane by lane. */
+/* The sums of a stretch for each lane. */
 typedef struct {
     small steps, first, lost, v_s;
     int32_t v_s_e[3][TOGETHER], v_e[2][TOGETHER]; /* by powers of e, from the first; from the second */
@@ -1209,13 +1216,13 @@ INLINE small widened(const uint8_t *bytes) {
 #if PACK >= 4
     return (small)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)bytes));
 #else
-    small found;
-    for (int lane = 0; lane < TOGETHER; lane++) found[lane] = bytes[lane];
-    return found;
+    small result;
+    for (int lane = 0; lane < TOGETHER; lane++) result[lane] = bytes[lane];
+    return result;
 #endif
 }
 
-/* Two ranks side by side: lanes 0 to 3 and 8 to 11, or the others. */
+/* Interleave two ranks: lanes 0 to 3 and 8 to 11, or the others. */
 #if defined(__clang__)
 #define PAIRS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -1226,24 +1233,24 @@ INLINE small pairs(const small *both, int half) {
     return PAIRS(both[0], both[1], 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
 }
 
-/* The products of both ranks, added. */
+/* Return the sum of the products of both ranks. */
 INLINE wide products(small one, small other) {
 #if PACK >= 4
     return (wide)_mm256_madd_epi16((__m256i)one, (__m256i)other);
 #else
-    wide found;
+    wide result;
     for (int i = 0; i < TOGETHER / 2; i++)
-        found[i] = (int16_t)one[2 * i] * (int16_t)other[2 * i] + (int16_t)one[2 * i + 1] * (int16_t)other[2 * i + 1];
-    return found;
+        result[i] = (int16_t)one[2 * i] * (int16_t)other[2 * i] + (int16_t)one[2 * i + 1] * (int16_t)other[2 * i + 1];
+    return result;
 #endif
 }
 
-/* Put sums of pairs down in the order of their lanes. */
-INLINE void put_pairs(int32_t *out, const wide *both) {
+/* Write sums of pairs in the order of lanes. */
+INLINE void store_pairs(int32_t *out, const wide *both) {
     for (int part = 0; part < 4; part++) memcpy(out + 4 * part, (const char *)&both[part % 2] + 16 * (part / 2), 16);
 }
 
-/* What the ranks of a stretch add up to, from their weights, WIDEST bytes per rank, and losses: the sums with powers of e up to the
+/* Compute the sums of a stretch from its weights (WIDEST bytes per rank) and losses: the sums with powers of e up to the
  * second, those with the third, or all of them. */
 INLINE void sum_powers(const uint8_t *weights, const uint16_t *loss, stretch *out, int second, int third) {
     small step = widened(weights), e = (small){0} - CENTRE, s = {0}, total = {0}, first = step;
@@ -1272,8 +1279,8 @@ INLINE void sum_powers(const uint8_t *weights, const uint16_t *loss, stretch *ou
         }
     }
     for (int m = second ? 0 : 2; m < (third ? 3 : 2); m++) {
-        put_pairs(out->v_s_e[m], v_s_e[m]);
-        if (m) put_pairs(out->v_e[m - 1], v_e[m - 1]);
+        store_pairs(out->v_s_e[m], v_s_e[m]);
+        if (m) store_pairs(out->v_e[m - 1], v_e[m - 1]);
     }
     out->first = first;
     out->steps = e + CENTRE;
@@ -1281,7 +1288,7 @@ INLINE void sum_powers(const uint8_t *weights, const uint16_t *loss, stretch *ou
     out->v_s = total;
 }
 
-/* True where a stretch counts no more than so much in any lane. */
+/* Return whether a stretch counts at most `most` in every lane. */
 INLINE int within(const stretch *r, double most) {
     small over = (small)(r->steps > (uint16_t)(most < WIDE ? most : WIDE));
     uint64_t parts[sizeof over / 8], any = 0;
@@ -1290,10 +1297,10 @@ INLINE int within(const stretch *r, double most) {
     return !any;
 }
 
-/* Sum up the stretches of a block, for lanes that have at least so much before it. Sums that nobody needs are left out, and those that few
- * need come after the others: they are too many for the registers of most processors. */
+/* Compute the sums of the stretches of a block, for lanes with a count of at least `least` before it. Third powers are computed only
+ * if they are needed, and separately, because most processors have too few registers for all sums. */
 INLINE void sum_block(const uint8_t *weights, const uint16_t *loss, double least, stretch *block) {
-    double most = (least + CENTRE) * NEARER; /* how far from the centre of a stretch the second power does */
+    double most = (least + CENTRE) * NEARER; /* the distance from the centre up to which second powers are enough */
     for (int i = 0; i < BLOCK / RUN; i++, weights += RUN * WIDEST, loss += RUN) {
         if (most < CENTRE) sum_powers(weights, loss, &block[i], 1, 1);
         else {
@@ -1303,45 +1310,45 @@ INLINE void sum_block(const uint8_t *weights, const uint16_t *loss, double least
     }
 }
 
-INLINE lanes of_ints(const int32_t *place) {
+INLINE lanes of_ints(const int32_t *from) {
 #if PACK == 8
-    return (lanes)_mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)place));
+    return (lanes)_mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)from));
 #elif PACK == 4
-    return (lanes)_mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)place));
+    return (lanes)_mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)from));
 #else
-    return (lanes){place[0], place[1]};
+    return (lanes){from[0], from[1]};
 #endif
 }
 
 INLINE lanes of_shorts(const small *values, int lane) {
-    const uint16_t *place = (const uint16_t *)values + lane;
+    const uint16_t *from = (const uint16_t *)values + lane;
 #if PACK == 8
-    return (lanes)_mm512_cvtepi32_pd(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)place)));
+    return (lanes)_mm512_cvtepi32_pd(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)));
 #elif PACK == 4
-    return (lanes)_mm256_cvtepi32_pd(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)place)));
+    return (lanes)_mm256_cvtepi32_pd(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)from)));
 #else
-    return (lanes){place[0], place[1]};
+    return (lanes){from[0], from[1]};
 #endif
 }
 
-/* What a block leaves behind in the lanes that were walked along by sums. */
+/* The state after a block, for the lanes that were integrated by stretches. */
 typedef struct {
     choice done;
     lanes count, loss, risk_area, loss_area;
 } passed;
 
-/* The least count of the lanes that are summed up together. */
+/* Return the smallest count of the lanes that are summed together. */
 INLINE double least_count(const state *s, int packs) {
     lanes least = s->count;
     for (int pack = 1; pack < packs && pack < TOGETHER / PACK; pack++) least = smaller(s[pack].count, least);
-    double found = least[0];
-    for (int lane = 1; lane < PACK; lane++) found = least[lane] < found ? least[lane] : found;
-    return found;
+    double result = least[0];
+    for (int lane = 1; lane < PACK; lane++) result = least[lane] < result ? least[lane] : result;
+    return result;
 }
 
-/* Walk along a block by the sums of its stretches. Lanes that are not done must be walked along rank by rank: they are
- * too near to the start, or the block is too wide, or a threshold lies within it. No lane looks at another. */
-INLINE passed walk_far(const walk *w, const stretch *block, int lane, const state *s, int64_t vector) {
+/* Integrate a block by the sums of its stretches. Lanes that are not `done` must be integrated rank by rank: their count is
+ * too small, or a stretch counts too much, or a threshold is inside the block. No lane depends on another. */
+INLINE passed integrate_stretches(const integration *w, const stretch *block, int lane, const state *s, int64_t vector) {
     lanes count = s->count, loss = s->loss, area = {0}, under = {0};
     choice done = s->count >= FAR;
     for (int i = 0; i < BLOCK / RUN; i++) {
@@ -1349,7 +1356,7 @@ INLINE passed walk_far(const walk *w, const stretch *block, int lane, const stat
         lanes steps = of_shorts(&r->steps, lane), first = of_shorts(&r->first, lane), middle = count + CENTRE;
         done &= (steps <= WIDE) & (steps - CENTRE <= middle * NEAR);
         lanes x = 1.0 / middle;
-        /* The point before the first rank, at -CENTRE, is as wide as the first step. */
+        /* The width of the point before the first rank, at -CENTRE, is the first step. */
         lanes v_e2 = of_ints(r->v_e[0] + lane) + first * (CENTRE * CENTRE);
         lanes even = loss * (2.0 * steps) + of_shorts(&r->v_s, lane);
         lanes once = loss * (steps * (steps - 2.0 * CENTRE)) + of_ints(r->v_s_e[0] + lane);
@@ -1375,7 +1382,7 @@ INLINE passed walk_far(const walk *w, const stretch *block, int lane, const stat
     return (passed){done, count, loss, s->risk_area + under, s->loss_area + area};
 }
 
-/* Let the lanes that were walked along by sums stand where that left them. */
+/* Set the state of the lanes that were integrated by stretches. */
 INLINE void take_lanes(state *s, const passed *p) {
     s->count = chosen(p->done, p->count, s->count);
     s->loss = chosen(p->done, p->loss, s->loss);
@@ -1384,26 +1391,26 @@ INLINE void take_lanes(state *s, const passed *p) {
     s->loss_area = chosen(p->done, p->loss_area, s->loss_area);
 }
 
-/* ---- walking a group ------------------------------------------------------------------------------------------- */
+/* ---- integration of a group ------------------------------------------------------------------------------------ */
 
-static void begin(const walk *w, state *s, int64_t vector) {
+static void begin(const integration *w, state *s, int64_t vector) {
     s->count = (lanes){0} + NOTHING;
     s->loss = s->risk = s->risk_area = s->loss_area = s->growth = (lanes){0};
     s->grown = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
-    for (int64_t place = 0; place < w->bounds; place++) memset(w->out + (FIXED + place) * w->stride + vector, 0, sizeof(lanes));
+    for (int64_t index = 0; index < w->bounds; index++) memset(w->out + (FIXED + index) * w->stride + vector, 0, sizeof(lanes));
     s->next = 0;
     s->first_count = (lanes){0} + NOTHING;
     s->first_loss = (lanes){0};
 }
 
-/* A count that is too small to be one is 0. */
+/* Return a count, with 0 instead of the initial value NOTHING. */
 INLINE lanes real_count(lanes count) { return chosen(count > 2 * NOTHING, count, (lanes){0}); }
 
-INLINE void put_all(const walk *w, int64_t row, int64_t vector, lanes values) {
+INLINE void put_all(const integration *w, int64_t row, int64_t vector, lanes values) {
     memcpy(w->out + row * w->stride + vector, &values, sizeof values);
 }
 
-INLINE void finish(const walk *w, const state *s, int64_t vector) {
+INLINE void finish(const integration *w, const state *s, int64_t vector) {
     put_all(w, COUNT, vector, real_count(s->count));
     put_all(w, LOSS, vector, s->loss);
     put_all(w, FIRST_COUNT, vector, real_count(s->first_count));
@@ -1411,66 +1418,66 @@ INLINE void finish(const walk *w, const state *s, int64_t vector) {
     put_all(w, RISK_AREA, vector, 0.5 * (s->risk_area + s->first_loss));
     put_all(w, LOSS_AREA, vector, 0.5 * s->loss_area);
     put_all(w, GROWTH, vector, s->growth);
-    for (int64_t place = FIXED; place < FIXED + w->bounds; place++) {
+    for (int64_t index = FIXED; index < FIXED + w->bounds; index++) {
         lanes best;
-        memcpy(&best, w->out + place * w->stride + vector, sizeof best);
-        put_all(w, place, vector, real_count(best));
+        memcpy(&best, w->out + index * w->stride + vector, sizeof best);
+        put_all(w, index, vector, real_count(best));
     }
     for (int64_t threshold = s->next; threshold < w->thresholds; threshold++) {
-        choice missed = ~(s->count >= row_of(w, threshold, vector));
+        choice missed = ~(s->count >= threshold_counts(w, threshold, vector));
         for (int part = 0; part < PER_CROSSING; part++)
             put(w->out + (FIXED + w->bounds + threshold * PER_CROSSING + part) * w->stride + vector, missed, (lanes){0} + NAN);
     }
 }
 
-/* The cells of a block that comes soon, whose weights are all over the memory. */
-#define AHEAD 2
+/* The cells of a later block whose weights are prefetched, because they are scattered in memory. */
+#define PREFETCH_BLOCKS 2
 typedef struct {
-    int64_t next, end, share;
-} ahead;
+    int64_t next, end, part;
+} prefetch;
 
-INLINE ahead look_ahead(const walk *w, int64_t first, int packs) {
-    if (first >= w->keys) return (ahead){0, 0, 0};
+INLINE prefetch plan_prefetch(const integration *w, int64_t first, int packs) {
+    if (first >= w->keys) return (prefetch){0, 0, 0};
     int64_t last = w->keys - first < BLOCK ? w->keys : first + BLOCK;
     int64_t from = w->ends ? w->ends[first] : first, cells = (w->ends ? w->ends[last] : last) - from;
     if (cells > 2 * BLOCK) cells = 2 * BLOCK;
-    return (ahead){from, from + cells, (cells + packs - 1) / packs};
+    return (prefetch){from, from + cells, (cells + packs - 1) / packs};
 }
 
-/* Ask for the weights of a share of them, before each pack: only few can be on their way at a time. */
-INLINE void ask_ahead(const walk *w, const void *weights, ahead *a, int kind) {
-    int64_t end = a->end - a->next < a->share ? a->end : a->next + a->share;
+/* Prefetch a part of the weights before each pack, because a processor handles only few prefetches at a time. */
+INLINE void prefetch_part(const integration *w, const void *weights, prefetch *a, int kind) {
+    int64_t end = a->end - a->next < a->part ? a->end : a->next + a->part;
     for (; a->next < end; a->next++) __builtin_prefetch(weights_of(weights, (int64_t)w->unit[a->next] * w->width, kind));
 }
 
-/* Bring the weights of a block and its losses together, which is where they are summed up. */
-INLINE void bring(const walk *w, const uint8_t *weights, int width, int64_t first, uint8_t *near, uint16_t *loss) {
+/* Copy the weights and losses of a block into contiguous memory for summing. */
+INLINE void copy_cells(const integration *w, const uint8_t *weights, int width, int64_t first, uint8_t *near, uint16_t *loss) {
     for (int64_t i = 0; i < BLOCK; i++) {
         memcpy(near + i * WIDEST, weights + (int64_t)w->unit[first + i] * width, (size_t)width);
         loss[i] = (uint16_t)w->loss[first + i];
     }
 }
 
-static void bring_block(const walk *w, const uint8_t *weights, int64_t first, uint8_t *near, uint16_t *loss) {
-    if (w->width == 64) bring(w, weights, 64, first, near, loss);
-    else if (w->width == 32) bring(w, weights, 32, first, near, loss);
-    else if (w->width == 16) bring(w, weights, 16, first, near, loss);
-    else bring(w, weights, 8, first, near, loss);
+static void copy_block(const integration *w, const uint8_t *weights, int64_t first, uint8_t *near, uint16_t *loss) {
+    if (w->width == 64) copy_cells(w, weights, 64, first, near, loss);
+    else if (w->width == 32) copy_cells(w, weights, 32, first, near, loss);
+    else if (w->width == 16) copy_cells(w, weights, 16, first, near, loss);
+    else copy_cells(w, weights, 8, first, near, loss);
 }
 
-/* Walk a pack along a block rank by rank. */
-INLINE int walk_near(const walk *w, const void *weights, const double *steps, block *b, state *s, outline *o, int64_t first, int pack,
+/* Integrate a block rank by rank for one pack. */
+INLINE int integrate_by_rank(const integration *w, const void *weights, const double *steps, block *b, state *s, outline *o, int64_t first, int pack,
                      int kind) {
     areas before = {s->risk_area, s->loss_area};
-    walk_block(w, weights_of(weights, pack * PACK, kind), steps ? steps + pack * PACK : NULL, b, s, kind);
+    integrate_block(w, weights_of(weights, pack * PACK, kind), steps ? steps + pack * PACK : NULL, b, s, kind);
     if (w->wanted & WANT_GROWTH && !add_growth(w, b, s)) return TOO_MANY;
-    if (w->bounds) keep_bounds(w, b, first + pack * PACK);
+    if (w->bounds) update_bounds(w, b, first + pack * PACK);
     cross_all(w, b, s, before, first + pack * PACK);
     if (w->wanted & WANT_HULL && add_to_hulls(o, b, s, pack * PACK)) return NO_MEMORY;
     return DONE;
 }
 
-INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind) {
+INLINE int integrate_group(const integration *w, int64_t group, outline *o, int kind) {
     const void *weights = weights_of(w->weights, group * w->units * w->width, kind);
     int used = lanes_used(w->width, w->vectors, group), packs = (used + PACK - 1) / PACK;
     int64_t first = group * w->width;
@@ -1481,7 +1488,7 @@ INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind) {
     uint16_t loss[BLOCK];
     stretch stretches[BLOCK / RUN];
     int far = 0, summed = kind == BYTES && w->value && !w->count;
-    /* By sums of stretches: rows of their own with small losses, and nobody who looks at single ranks. */
+    /* Stretches are used if every rank is one row with a small loss and no single rank is needed. */
     int by_sums = kind == BYTES && !w->ends && !w->count && !w->bounds && w->wanted == (WANT_RISK | BY_STRETCHES);
     if (by_sums) memset(near, 0, sizeof near);
     for (int pack = 0; pack < packs; pack++) begin(w, &states[pack], first + pack * PACK);
@@ -1490,22 +1497,22 @@ INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind) {
         b.ranks = w->keys - b.first < BLOCK ? w->keys - b.first : BLOCK;
         for (int pack = 0; by_sums && !far && pack < packs; pack++) far = bits_of(states[pack].count >= FAR) != 0;
         if (b.ranks < BLOCK) far = 0;
-        if (far) bring_block(w, weights, b.first, near, loss);
+        if (far) copy_block(w, weights, b.first, near, loss);
         if (summed) {
             memset(steps, 0, (size_t)b.ranks * WIDEST * sizeof(double));
             for (int64_t i = 0; i < b.ranks; i++)
                 add_bytes(weights, w->width, w->unit, w->ends[b.first + i], w->ends[b.first + i + 1], steps + i * WIDEST);
         }
-        ahead next = look_ahead(w, b.first + AHEAD * BLOCK, packs);
+        prefetch next = plan_prefetch(w, b.first + PREFETCH_BLOCKS * BLOCK, packs);
         for (int pack = 0; pack < packs; pack++) {
             int lane = pack * PACK % TOGETHER;
-            ask_ahead(w, weights, &next, kind);
+            prefetch_part(w, weights, &next, kind);
             if (far && !lane) sum_block(near + pack * PACK, loss, least_count(&states[pack], packs - pack), stretches);
             state *s = &states[pack];
             passed along = {0};
-            if (far) along = walk_far(w, stretches, lane, s, first + pack * PACK);
+            if (far) along = integrate_stretches(w, stretches, lane, s, first + pack * PACK);
             if (bits_of(along.done) != EVERY_LANE) {
-                int ended = walk_near(w, weights, summed ? steps : NULL, &b, s, o, first, pack, kind);
+                int ended = integrate_by_rank(w, weights, summed ? steps : NULL, &b, s, o, first, pack, kind);
                 if (ended) return ended;
             }
             if (far) take_lanes(s, &along);
@@ -1516,11 +1523,11 @@ INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind) {
     return DONE;
 }
 
-PUBLIC int NAME(abstain_walk)(const walk *w) {
+PUBLIC int NAME(abstain_integrate)(const integration *w) {
     outline o = {0};
     int ended = open_outline(w, &o);
     for (int64_t group = 0; group * w->width < w->vectors && !ended; group++) {
-        ended = w->kind == DOUBLES ? walk_group(w, group, &o, DOUBLES) : walk_group(w, group, &o, BYTES);
+        ended = w->kind == DOUBLES ? integrate_group(w, group, &o, DOUBLES) : integrate_group(w, group, &o, BYTES);
     }
     close_outline(&o);
     return ended;

@@ -1,12 +1,12 @@
-"""The door to the compiled kernel: a C library that is found, checked and called; where there is none, numpy weighs.
+"""The interface to the compiled kernel: find, check and call a C library. Without it, numpy computes the same numbers.
 
-The library stands beside this file and is built when the package is (see ``hatch_build.py``), and beside it a seal that
-says which source it was built from and what it must hold. One that is missing, damaged or built from another source is
-not used, and `description` says so. With
-``ABSTAIN_KERNEL=skip`` in the environment numpy weighs, with ``require`` anything but the kernel is an error.
+The library is in the same folder as this file and is built with the package (see ``hatch_build.py``). A seal file next
+to it contains the hash of the source it was built from and the hash of its content. A library that is missing, damaged
+or built from another source is not used, and `description` reports the reason. With ``ABSTAIN_KERNEL=skip`` in the
+environment numpy is used; with ``require`` it is an error if the kernel is not usable.
 
-Everything here is arrays in, arrays out. The kernel gives the same numbers as its twin in numpy, to the last few bits,
-and the same whatever the processor and the number of threads.
+All functions take and return arrays. The results agree with the numpy twin up to the last few bits, and do not depend
+on the processor or the number of threads.
 """
 
 from __future__ import annotations
@@ -41,61 +41,61 @@ ABI = 1
 _CHOICES = ("auto", "require", "skip")
 _ENDINGS = {"win32": ".dll", "darwin": ".dylib"}
 SOURCE = Path(__file__).with_name("_kernel.c")
-# Not called after this module, which Python would then take it for.
+# A library named after this module would be imported in its place.
 LIBRARY = SOURCE.with_name("libabstain" + _ENDINGS.get(sys.platform, ".so"))
 
-# What is added to the library's name for the file that says what it was built from and what it must hold.
+# The suffix of the seal file.
 SEAL = ".seal"
 
-# Cells are numbered by 32 bits, and a sum over more of them would lose digits that it needs.
+# Cells are numbered with 32 bits, and sums over more of them would not be accurate enough.
 MOST_CELLS = MOST_UNITS = (1 << 31) - 1
 _NO_MEMORY, _STOPPED, _TOO_MANY = 1, 2, 3
 _BYTES, _DOUBLES = 0, 1
-# How many lanes a group may have; those of a line of the memory serve best, and no group takes very many bytes.
+# The limits of the lanes and bytes of a group. As many lanes as a cache line has bytes are fastest.
 FEWEST_LANES, _MOST_LANES, _MOST_BYTES = 8, 64, 1 << 25
-# How many bytes a line of the memory has.
+# The bytes of a cache line.
 _LINE = 64
-# The levels that the library may have been compiled for, as the source numbers them.
+# The processor levels that the library may have been compiled for, in the order of the C source.
 _LEVELS = ("", "_avx2", "_avx512")
 
 
-class Unusable(Exception):  # noqa: N818  (it is a finding, and never leaves this file)
-    """Why a library cannot be used, as a sentence."""
+class Unusable(Exception):  # noqa: N818  (it is always caught in this module)
+    """The reason why a library cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The library, loaded and checked; or, without one, the reason why numpy weighs."""
+    """The loaded and checked library, or the reason why numpy is used instead."""
 
     library: Library | None = None
     reason: str = ""
 
     @property
     def compiled(self) -> bool:
-        """True where the library weighs."""
+        """True if the compiled library is used."""
         return self.library is not None
 
 
 class Library:
-    """A shared library at one of the levels that it was compiled for; the functions have the names of the source.
+    """A shared library at one of its processor levels; the functions have the names of the C source.
 
     Attributes:
-        levels: the suffixes of the levels that this machine can run, lowest first.
+        levels: the suffixes of the levels that this machine supports, lowest first.
     """
 
     def __init__(self, shared: ctypes.CDLL, suffix: str | None = None) -> None:
         self._shared = shared
-        reached = _LEVELS[: shared.abstain_level() + 1]
-        self.levels = tuple(level for level in reached if hasattr(shared, f"abstain_walk{level}"))
-        chosen = self.levels[-1] if suffix is None else suffix
-        self.stream_size = self._function("stream_size", chosen, restype=ctypes.c_int64)
-        self.seed = self._function("seed", chosen, ctypes.c_void_p, ctypes.c_uint32)
-        numbers, places = [ctypes.c_int64] * 5, [ctypes.c_void_p] * 4
-        self.draw = self._function("draw", chosen, ctypes.c_void_p, ctypes.c_uint32, *numbers, *places)
-        room = (ctypes.c_uint32, *[ctypes.c_int64] * 4)
-        self.draw_room = self._function("draw_room", chosen, *room, restype=ctypes.c_int64)
-        self.weigh = self._function("weigh", chosen, ctypes.c_void_p)
-        self.walk = self._function("walk", chosen, ctypes.c_void_p)
+        supported = _LEVELS[: shared.abstain_level() + 1]
+        self.levels = tuple(level for level in supported if hasattr(shared, f"abstain_integrate{level}"))
+        level = self.levels[-1] if suffix is None else suffix
+        self.stream_size = self._function("stream_size", level, restype=ctypes.c_int64)
+        self.seed = self._function("seed", level, ctypes.c_void_p, ctypes.c_uint32)
+        numbers, pointers = [ctypes.c_int64] * 5, [ctypes.c_void_p] * 4
+        self.draw = self._function("draw", level, ctypes.c_void_p, ctypes.c_uint32, *numbers, *pointers)
+        sizes = (ctypes.c_uint32, *[ctypes.c_int64] * 4)
+        self.draw_buffer_size = self._function("draw_buffer_size", level, *sizes, restype=ctypes.c_int64)
+        self.evaluate = self._function("evaluate", level, ctypes.c_void_p)
+        self.integrate = self._function("integrate", level, ctypes.c_void_p)
 
     def _function(self, name: str, suffix: str, *arguments: Any, restype: Any = ctypes.c_int) -> Any:
         function = getattr(self._shared, f"abstain_{name}{suffix}")
@@ -107,7 +107,7 @@ class Library:
         return Library(self._shared, suffix)
 
 
-class _Weighing(ctypes.Structure):
+class _EvaluationStruct(ctypes.Structure):
     _fields_ = (
         *(
             (name, ctypes.c_int64)
@@ -120,7 +120,7 @@ class _Weighing(ctypes.Structure):
     )
 
 
-class _WalkStruct(ctypes.Structure):
+class _IntegrationStruct(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("keys", "units", "vectors", "width", "stride")),
         *((name, ctypes.c_void_p) for name in ("unit", "ends", "count", "loss", "value", "weights")),
@@ -135,12 +135,12 @@ class _WalkStruct(ctypes.Structure):
 
 @cache
 def source_hash() -> str:
-    """Return what tells one source of the kernel from another."""
+    """Return the hash of the C source."""
     return hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
 
 
 def find(path: Path) -> Kernel:
-    """Return the kernel of a library, or why it cannot be used."""
+    """Return the kernel of a library, or the reason why it cannot be used."""
     try:
         return Kernel(_opened(path))
     except Unusable as problem:
@@ -150,10 +150,10 @@ def find(path: Path) -> Kernel:
 def _opened(path: Path) -> Library:
     if not path.exists():
         raise Unusable("it was not built when abstain was installed")
-    damaged = Unusable(f"{path.name} is damaged or made for another machine; install abstain anew")
+    damaged = Unusable(f"{path.name} is damaged or built for another machine; reinstall abstain")
     version = f"{ABI} {source_hash()}"
     try:
-        # A library that was cut off would end the process when it is loaded, so it is looked at before.
+        # Loading a truncated library would end the process, so its content is checked first.
         seal = path.with_name(path.name + SEAL).read_text(encoding="ascii", errors="replace")
         built_from, _, content = seal.rpartition(" ")
         if hashlib.sha256(path.read_bytes()).hexdigest() != content:
@@ -164,7 +164,7 @@ def _opened(path: Path) -> Library:
     except (OSError, AttributeError):
         raise damaged from None
     if {built_from, loaded_version} != {version}:
-        raise Unusable(f"{path.name} was built from another source; install abstain anew")
+        raise Unusable(f"{path.name} was built from another source; reinstall abstain")
     return Library(shared)
 
 
@@ -177,7 +177,7 @@ _forced: list[Kernel] = []
 
 
 def kernel() -> Kernel:
-    """Return what weighs: the library, unless it is unusable or the environment asks for numpy."""
+    """Return the kernel in use: the library, unless it is unusable or the environment selects numpy."""
     if _forced:
         return _forced[-1]
     choice = os.environ.get(CHOICE) or "auto"
@@ -194,10 +194,10 @@ def kernel() -> Kernel:
 
 
 @contextmanager
-def weigh_with(chosen: Kernel) -> Iterator[Kernel]:
-    """Let another kernel weigh within a block; `Kernel()` is numpy.
+def use_kernel(chosen: Kernel) -> Iterator[Kernel]:
+    """Use another kernel within a block; `Kernel()` is numpy.
 
-    >>> with weigh_with(Kernel()):
+    >>> with use_kernel(Kernel()):
     ...     description()
     'numpy'
     """
@@ -209,7 +209,7 @@ def weigh_with(chosen: Kernel) -> Iterator[Kernel]:
 
 
 def description() -> str:
-    """Return which weighs, "compiled" or "numpy", and why where it is not the library."""
+    """Return the kernel in use, "compiled" or "numpy", and the reason if it is numpy."""
     chosen = kernel()
     if chosen.compiled:
         return "compiled"
@@ -217,7 +217,7 @@ def description() -> str:
 
 
 def lanes_for(units: int, vectors: int) -> int:
-    """Return how many lanes a group of weight vectors has: up to 64, fewer where vectors are few or very long.
+    """Return the number of lanes of a group of weight vectors: up to 64, fewer if vectors are few or very long.
 
     >>> lanes_for(100, 1000), lanes_for(100, 3), lanes_for(10_000_000, 1000)
     (64, 8, 8)
@@ -229,17 +229,17 @@ def lanes_for(units: int, vectors: int) -> int:
 
 
 class RandomStream:
-    """MT19937 as ``numpy.random.RandomState(seed).randint`` draws from it, counted at once.
+    """The draws of ``numpy.random.RandomState(seed).randint`` (MT19937), counted by unit.
 
-    Threads may draw at the same time from a stream that is shared: each vector is drawn by one of them, and its number
-    says which of the stream's it is.
+    Several threads may draw from a shared stream at the same time. Each vector is drawn by one thread, and its number
+    is its position in the stream.
     """
 
     def __init__(self, library: Library, seed: int, *, shared: bool = False) -> None:
         self._library, self._shared = library, shared
         self._state = _aligned((library.stream_size(),))
-        library.seed(_place(self._state), seed)
-        # Kept, because memory that is asked for anew costs as much as it takes to fill it.
+        library.seed(_address(self._state), seed)
+        # Buffers are reused, because allocating them takes as long as filling them.
         self._rows: list[NDArray[np.uint8]] = []
         self._spare: list[NDArray[np.uint8]] = []
 
@@ -252,83 +252,85 @@ class RandomStream:
         number: NDArray[np.int64] | None = None,
         stop: StopFlag | None = None,
     ) -> NDArray[np.uint8] | NDArray[np.float64]:
-        """Return how often each unit was drawn, as lanes: bytes, or doubles where some multiplicity is beyond 255.
+        """Return how often each unit was drawn, as lanes of bytes, or of doubles if a multiplicity exceeds 255.
 
         Args:
-            units: how many there are.
-            vectors: how many times they are drawn from.
-            draws: how many draws are taken each time; as many as there are units when left out, and then no
-                multiplicity is beyond 255. With any other number, one thread alone may draw.
-            number: takes the number of each vector, counted from the stream's first.
-            stop: the flag that asks to leave off.
+            units: the number of units.
+            vectors: the number of vectors.
+            draws: the number of draws per vector. Default: the number of units, with which no multiplicity exceeds 255.
+                With any other number, only one thread may draw.
+            number: receives the position of each vector in the stream.
+            stop: the flag that requests a stop.
         """
         number = np.empty(vectors, np.int64) if number is None else number
         width = lanes_for(units, vectors)
-        lanes = _kept(self._spare, (-(-vectors // width), units, width))
+        lanes = _reused(self._spare, (-(-vectors // width), units, width))
         if draws is None:
-            return self._counted(lanes, units, number, stop)
+            return self._count_draws(lanes, units, number, stop)
         before = self._state.copy()
         try:
-            return self._counted(lanes, draws, number, stop)
+            return self._count_draws(lanes, draws, number, stop)
         except OverflowError:
             self._state[:] = before
             width = FEWEST_LANES
-            return self._counted(np.empty((-(-vectors // width), units, width)), draws, number, stop)
+            return self._count_draws(np.empty((-(-vectors // width), units, width)), draws, number, stop)
 
     def take_back(self, lanes: NDArray[Any]) -> None:
-        """Use the memory of lanes again that nobody needs any more."""
+        """Keep the memory of lanes that are no longer needed, to use it again."""
         if lanes.dtype == np.uint8:
             self._spare.append(lanes)
 
-    def _counted(self, lanes: _Lanes, draws: int, number: NDArray[np.int64], stop: StopFlag | None) -> _Lanes:
+    def _count_draws(
+        self, lanes: _Lanes, draws: int, number: NDArray[np.int64], stop: StopFlag | None
+    ) -> _Lanes:
         units, width = lanes.shape[1:]
         kind, shared = _kind(lanes), int(self._shared)
-        rows = _kept(self._rows, (self._library.draw_room(units, draws, width, kind, shared),))
+        rows = _reused(self._rows, (self._library.draw_buffer_size(units, draws, width, kind, shared),))
         flag = np.zeros(1, np.int32) if stop is None else stop.flag
-        ended = self._library.draw(
-            _place(self._state),
+        status = self._library.draw(
+            _address(self._state),
             units,
             draws,
             len(number),
             width,
             kind,
             shared,
-            _place(rows),
-            _place(lanes),
-            _place(number),
-            _place(flag),
+            _address(rows),
+            _address(lanes),
+            _address(number),
+            _address(flag),
         )
         self._rows.append(rows)
-        _check(ended)
+        _check(status)
         return lanes
 
 
-def _kept(kept: list[NDArray[np.uint8]], shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return memory that was kept, or new where none of this shape was."""
-    while kept:
-        with suppress(IndexError):  # another thread was faster
-            spare = kept.pop()
-            if spare.shape == shape:
-                return spare
+def _reused(buffers: list[NDArray[np.uint8]], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return one of the kept buffers, or a new one if none has this shape."""
+    while buffers:
+        with suppress(IndexError):  # another thread took the last buffer
+            buffer = buffers.pop()
+            if buffer.shape == shape:
+                return buffer
     return _aligned(shape)
 
 
 def _aligned(shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return new memory that begins with a line, so that no unit's lanes lie in one more line than they need."""
+    """Return new memory that begins at a cache line, so that the lanes of a unit are in as few lines as possible."""
     size = math.prod(shape)
-    room = np.empty(size + _LINE, np.uint8)
-    start = -room.ctypes.data % _LINE
-    return room[start : start + size].reshape(shape)
+    buffer = np.empty(size + _LINE, np.uint8)
+    start = -buffer.ctypes.data % _LINE
+    return buffer[start : start + size].reshape(shape)
 
 
-def weigh(library: Library, cells: Any, batch: WeightBatch) -> NDArray[np.float64]:
-    """Return the sums by key (columns, batch, keys) of a tally's cells."""
+def evaluate(library: Library, cells: Any, batch: WeightBatch) -> NDArray[np.float64]:
+    """Return the sums by key (columns, batch, keys) of the cells of cluster sums."""
     if batch.total is not None and cells.even is not None:
         return np.repeat(cells.even * batch.total, len(batch)).reshape(len(cells.sums), len(batch), 1)
     lanes = batch.lanes
-    columns, keys, stride = len(cells.sums), cells.keys, _room(batch)
+    columns, keys, stride = len(cells.sums), cells.keys, _padded_length(batch)
     out = np.empty((columns, keys, stride))
-    asked = _Weighing(
+    arguments = _EvaluationStruct(
         keys=keys,
         units=batch.units,
         vectors=len(batch),
@@ -336,20 +338,20 @@ def weigh(library: Library, cells: Any, batch: WeightBatch) -> NDArray[np.float6
         columns=columns,
         cells=cells.sums.shape[1],
         stride=stride,
-        unit=_place(cells.unit),
-        ends=_place(cells.ends),
-        sums=_place(cells.sums),
-        ones=_place(cells.ones),
-        weights=_place(lanes),
+        unit=_address(cells.unit),
+        ends=_address(cells.ends),
+        sums=_address(cells.sums),
+        ones=_address(cells.ones),
+        weights=_address(lanes),
         kind=_kind(lanes),
-        out=_place(out),
-        stop=_place(batch.stop.flag),
+        out=_address(out),
+        stop=_address(batch.stop.flag),
     )
-    _check(library.weigh(ctypes.addressof(asked)))
+    _check(library.evaluate(ctypes.addressof(arguments)))
     return out[:, :, : len(batch)].transpose(0, 2, 1)
 
 
-def walk(
+def integrate(
     library: Library,
     cells: Any,
     batch: WeightBatch,
@@ -361,57 +363,57 @@ def walk(
     with_areas: NDArray[np.uint8],
     bound: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Walk along ranks; returns (quantities, batch) in the order of the enumerations of the source.
+    """Integrate along the ranks; returns (quantities, batch) in the order of the enumerations of the C source.
 
     A count beyond the table of growth is an OverflowError.
     """
     lanes = batch.lanes
-    stride = _room(batch) + FEWEST_LANES
+    stride = _padded_length(batch) + FEWEST_LANES
     out = np.empty((FIXED + len(bound) + PER_CROSSING * len(threshold), stride))
     padded = np.empty((len(threshold), stride))
     padded[:, len(batch) :] = np.inf
     padded[:, : len(batch)] = threshold
-    asked = _WalkStruct(
+    arguments = _IntegrationStruct(
         keys=cells.keys,
         units=batch.units,
         vectors=len(batch),
         width=lanes.shape[2],
         stride=stride,
-        unit=_place(cells.unit),
-        ends=_place(cells.ends if value is not None else cells.several),
-        count=_place(cells.counts),
-        loss=_place(cells.sums[1]),
-        value=_place(value),
-        weights=_place(lanes),
+        unit=_address(cells.unit),
+        ends=_address(cells.ends if value is not None else cells.ends_if_several),
+        count=_address(cells.counts),
+        loss=_address(cells.sums[1]),
+        value=_address(value),
+        weights=_address(lanes),
         kind=_kind(lanes),
         wanted=wanted,
-        table=_place(table),
+        table=_address(table),
         counts=0 if table is None else len(table),
         thresholds=len(threshold),
-        threshold=_place(padded),
-        with_areas=_place(with_areas),
+        threshold=_address(padded),
+        with_areas=_address(with_areas),
         bounds=len(bound),
-        bound=_place(bound),
-        out=_place(out),
-        stop=_place(batch.stop.flag),
+        bound=_address(bound),
+        out=_address(out),
+        stop=_address(batch.stop.flag),
     )
-    _check(library.walk(ctypes.addressof(asked)))
+    _check(library.integrate(ctypes.addressof(arguments)))
     return out[:, : len(batch)]
 
 
-# What a walk writes, in order: the enumerations of the source.
+# The options and the results of an integration, in the order of the enumerations of the C source.
 WANT_RISK, WANT_HULL, WANT_GROWTH, BY_STRETCHES = 1, 2, 4, 8
 COUNT, LOSS, FIRST_COUNT, FIRST_LOSS, RISK_AREA, LOSS_AREA, HULL_AREA, GROWTH, FIXED = range(9)
 PER_CROSSING = 6
 
 
-def _place(array: NDArray[Any] | None) -> int | None:
-    # Twice as fast as `array.ctypes.data`.
+def _address(array: NDArray[Any] | None) -> int | None:
+    # Faster than `array.ctypes.data`.
     return None if array is None else int(array.__array_interface__["data"][0])
 
 
-def _room(batch: WeightBatch) -> int:
-    """How many places the results of a batch need: whole packs."""
+def _padded_length(batch: WeightBatch) -> int:
+    """Return the length of a batch, padded to a multiple of the fewest lanes."""
     return -(-len(batch) // FEWEST_LANES) * FEWEST_LANES
 
 
@@ -419,10 +421,10 @@ def _kind(lanes: NDArray[Any]) -> int:
     return _BYTES if lanes.dtype == np.uint8 else _DOUBLES
 
 
-def _check(ended: int) -> None:
-    if ended == _NO_MEMORY:
+def _check(status: int) -> None:
+    if status == _NO_MEMORY:
         raise MemoryError
-    if ended == _STOPPED:
+    if status == _STOPPED:
         raise KeyboardInterrupt
-    if ended == _TOO_MANY:
-        raise OverflowError("a multiplicity is beyond 255, or a count beyond the table of growth")
+    if status == _TOO_MANY:
+        raise OverflowError("a multiplicity exceeds 255, or a count is beyond the table of growth")

@@ -1,4 +1,4 @@
-"""Calibration artifacts: those of another writer, our own, and what is refused."""
+"""Calibration files: those of another implementation, our own, and invalid ones."""
 
 from __future__ import annotations
 
@@ -44,29 +44,31 @@ def expected(name: str) -> Any:
 
 
 def assert_near(
-    found: Any, wanted: Any, rel: float, skip: tuple[str, ...] = ("created_at", "trained_at", "path")
+    actual: Any, reference: Any, rel: float, skip: tuple[str, ...] = ("created_at", "trained_at", "path")
 ) -> None:
-    """Everything that is wanted is found; what is found beside it is ours."""
-    if isinstance(wanted, dict):
-        for key in wanted.keys() - set(skip):
-            assert_near(found[key], wanted[key], rel)
-    elif (isinstance(wanted, list) and wanted and isinstance(wanted[0], float)) or isinstance(wanted, float):
-        assert found == pytest.approx(wanted, rel=rel, abs=1e-9)
+    """Assert that all fields of the reference have these values; additional fields are allowed."""
+    if isinstance(reference, dict):
+        for key in reference.keys() - set(skip):
+            assert_near(actual[key], reference[key], rel)
+    elif isinstance(reference, float) or (
+        isinstance(reference, list) and reference and isinstance(reference[0], float)
+    ):
+        assert actual == pytest.approx(reference, rel=rel, abs=1e-9)
     else:
-        assert found == wanted
+        assert actual == reference
 
 
-# The artifacts of another writer
+# Calibration files of another implementation
 
 
 @pytest.mark.parametrize(("name", "rel"), [("verbalized", 5e-3), ("logistic", 1e-5), ("isotonic", 1e-5)])
-def test_fitting_the_same_run_gives_the_same_artifact(run: Items, name: str, rel: float) -> None:
+def test_fitting_the_same_run_gives_the_same_calibration_file(run: Items, name: str, rel: float) -> None:
     features = {"logistic": FEATURES, "isotonic": ("token_msp",)}
     fitted = train(run, method=name, features=features[name]) if name in features else fit_verbalized(run)
     assert_near(json.loads(fitted.to_json()), expected(name), rel)
 
 
-def test_artifacts_of_another_writer_give_its_confidences() -> None:
+def test_calibration_files_of_another_implementation_give_its_confidences() -> None:
     logistic = read_calibration(EXAMPLES / "expected_calibration_logistic.json")
     standard = [
         (4 - 3.2628205128205128) / 1.0102816279554678,
@@ -83,7 +85,7 @@ def test_artifacts_of_another_writer_give_its_confidences() -> None:
     assert isotonic.source.run_id == "seeded-102"
 
 
-def test_a_temperature_is_found_at_the_top_or_under_the_model(tmp_path: Path) -> None:
+def test_a_temperature_is_read_from_the_top_level_or_the_model(tmp_path: Path) -> None:
     record = expected("verbalized")
     record["model"] = {"temperature": record.pop("temperature")}
     assert read_calibration(write(tmp_path, record)).calibrator.predict([0.5]) == pytest.approx([0.5])
@@ -99,12 +101,12 @@ def test_logistic_with_an_identity_link_is_linear(tmp_path: Path) -> None:
     assert calibrator.predict([[5, 1.0]]) == pytest.approx([1.0])
 
 
-# Our own
+# Our own files
 
 
 @pytest.mark.parametrize("method", CALIBRATORS)
 @pytest.mark.parametrize("target", ["correctness", "near_correct"])
-def test_what_is_written_is_read_back_and_fits_the_schema(
+def test_a_calibration_file_fits_the_schema_and_can_be_read_again(
     run: Items, method: str, target: str, tmp_path: Path
 ) -> None:
     trained = train(run, method=method, features="token_msp", target=target)
@@ -129,13 +131,13 @@ def test_the_target_loss(run: Items, method: str) -> None:
     trained = train(run, method=method, features="token_msp", target="loss")
     assert set(trained.validation_metrics) == {"mae", "mse"}
     assert trained.method == method
-    # A loss is no event: there is nothing that comes true at a rate.
+    # A loss is not an event, so it has no positive rate.
     assert json.loads(trained.to_json())["training_metadata"]["positive_rate"] is None
     if method in ("linear", "logistic", "platt"):
         assert trained.model.link == "identity"  # type: ignore[attr-defined]
 
 
-def test_held_out_figures_are_beside_the_in_sample_ones(run: Items) -> None:
+def test_held_out_metrics_are_reported_with_the_in_sample_ones(run: Items) -> None:
     trained = train(run, method="isotonic", features="token_msp")
     validation = trained.validation
     assert validation is not None
@@ -156,8 +158,8 @@ def test_folds_never_split_a_cluster(run: Items) -> None:
     np.testing.assert_array_equal(fold, assign_folds(answered.cluster_index, 5, seed=42))
 
 
-def test_held_out_predictions_have_not_seen_their_cluster() -> None:
-    # Within a cluster the feature tells the outcome exactly; across clusters it tells nothing.
+def test_held_out_predictions_do_not_use_their_cluster() -> None:
+    # The feature determines the outcome within a cluster but is not informative across clusters.
     rng = np.random.default_rng(0)
     outcome = np.repeat(rng.integers(0, 2, 60), 5)
     cluster = np.repeat(np.arange(60), 5)
@@ -176,10 +178,10 @@ def test_one_cluster_cannot_be_held_out() -> None:
     validation = train(items, method="platt", features="s").validation
     assert validation is not None
     assert validation.held_out is None
-    assert validation.reason == "one cluster alone cannot be held out"
+    assert validation.reason == "there is only one cluster, which cannot be held out"
 
 
-def test_a_fold_that_leaves_one_class_is_said() -> None:
+def test_a_training_set_with_one_class_is_reported() -> None:
     items = Items.from_arrays(
         [1, 0, 0, 0], [1, 1, 1, 1], cluster=[0, 1, 2, 3], signals={"s": [0.9, 0.1, 0.8, 0.4]}
     )
@@ -217,7 +219,7 @@ def test_targets_by_hand() -> None:
         target_values(Items.from_arrays([3], [1]), "loss")
 
 
-def test_temperature_is_another_word(run: Items) -> None:
+def test_temperature_is_an_alias_of_temperature_scaling(run: Items) -> None:
     short, long = (
         train(run, method=word, features="token_msp") for word in ("temperature", "temperature_scaling")
     )
@@ -225,18 +227,18 @@ def test_temperature_is_another_word(run: Items) -> None:
     assert short.model == long.model
 
 
-def test_only_answered_items_teach(run: Items) -> None:
+def test_only_answered_items_are_used(run: Items) -> None:
     assert train(run, method="platt", features="token_msp").training_metadata.n_samples == run.counts.answered
     assert fit_verbalized(run).fitted_on.n_samples == 263
 
 
-# What is refused
+# Invalid input
 
 
 def write(folder: Path, record: Any) -> Path:
-    place = folder / "calibration.json"
-    place.write_text(json.dumps(record))
-    return place
+    path = folder / "calibration.json"
+    path.write_text(json.dumps(record))
+    return path
 
 
 def changed(record: Any, *path: str, value: Any = None) -> Any:
@@ -254,7 +256,7 @@ def changed(record: Any, *path: str, value: Any = None) -> Any:
 @pytest.mark.parametrize(
     ("name", "path", "value", "message"),
     [
-        ("logistic", ("method",), None, "it must be an object with a method"),
+        ("logistic", ("method",), None, "it must be a JSON object with a method"),
         ("logistic", ("method",), "logitsic", "unknown calibration method .did you mean 'logistic'"),
         ("logistic", ("model",), None, "it has no model"),
         ("logistic", ("model", "scaler"), None, "model has no scaler"),
@@ -262,10 +264,10 @@ def changed(record: Any, *path: str, value: Any = None) -> Any:
         ("logistic", ("model", "intercept"), "x", "model.intercept must be a number, got text"),
         ("logistic", ("model", "link"), "probit", "link"),
         ("logistic", ("features",), None, "it has no features"),
-        ("logistic", ("features",), ["a", "a"], "features names a signal twice"),
+        ("logistic", ("features",), ["a", "a"], "features contains a duplicate signal"),
         ("logistic", ("target",), "truth", "target"),
         ("isotonic", ("features",), ["a", "b"], "isotonic takes one feature, got 2"),
-        ("isotonic", ("model", "x_thresholds"), [1.0], "they go in pairs"),
+        ("isotonic", ("model", "x_thresholds"), [1.0], "they must have the same length"),
         ("isotonic", ("model", "y_thresholds"), [0.5] * 17 + [0.1], "must be in ascending order"),
         ("isotonic", ("model", "y_thresholds"), [0.5] * 17 + [1.5], r"must lie in \[0, 1\]"),
         ("verbalized", ("temperature",), None, "it has no features"),
@@ -273,26 +275,28 @@ def changed(record: Any, *path: str, value: Any = None) -> Any:
         ("verbalized", ("fitted_on",), None, "it has no fitted_on"),
     ],
 )
-def test_broken_artifacts_are_refused(name: str, path: Any, value: Any, message: str, tmp_path: Path) -> None:
-    place = write(tmp_path, changed(expected(name), *path, value=value))
+def test_invalid_calibration_files_are_refused(
+    name: str, path: Any, value: Any, message: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path, changed(expected(name), *path, value=value))
     with pytest.raises(FormatError, match=message):
-        read_calibration(place)
+        read_calibration(file)
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "1e999"])
 def test_numbers_that_are_not_finite_are_refused(text: str, tmp_path: Path) -> None:
-    place = tmp_path / "calibration.json"
-    place.write_text(
+    path = tmp_path / "calibration.json"
+    path.write_text(
         (EXAMPLES / "expected_calibration_verbalized.json").read_text().replace("10.000000000000002", text)
     )
     with pytest.raises(FormatError, match=r"is not JSON|too large"):
-        read_calibration(place)
+        read_calibration(path)
 
 
-def test_files_that_are_no_artifacts(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="not a calibration artifact"):
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="not a calibration file"):
         read_calibration(write(tmp_path, [1]))
-    with pytest.raises(FormatError, match="not a calibration artifact"):
+    with pytest.raises(FormatError, match="not a calibration file"):
         read_calibration(EXAMPLES / "run_b.json")
     with pytest.raises(ArgumentError, match="no such file"):
         read_calibration(tmp_path / "none.json")
@@ -307,7 +311,7 @@ def test_wrong_calls_are_refused(run: Items) -> None:
         train(run, method="isotonic", features="token_msp,token_pe")
     with pytest.raises(ArgumentError, match="for the target loss use linear, isotonic, histogram_binning"):
         train(run, method="temperature_scaling", features="token_msp", target="loss")
-    with pytest.raises(ArgumentError, match="at least one signal and none twice"):
+    with pytest.raises(ArgumentError, match="at least one signal, without duplicates"):
         train(run, method="logistic", features="token_msp,token_msp")
     with pytest.raises(SignalError, match=r"no signal 'token_mps'.*did you mean 'token_msp'"):
         train(run, method="platt", features="token_mps")
@@ -317,7 +321,7 @@ def test_wrong_calls_are_refused(run: Items) -> None:
         train(run, method="platt", features="token_msp", folds=1)
 
 
-def test_items_that_cannot_teach_are_refused() -> None:
+def test_unsuitable_items_are_refused() -> None:
     right = Items.from_arrays([1, 0], [1, 0], signals={"s": [0.4, 0.6], "verbalized_confidence": [1, 5]})
     with pytest.raises(DataError, match="correctness is 1 for all 2 answered items"):
         train(right, method="isotonic", features="s")
@@ -330,11 +334,11 @@ def test_items_that_cannot_teach_are_refused() -> None:
         fit_verbalized(Items.from_arrays([1], [1]))
     with pytest.raises(SignalError, match="null for every answered item"):
         fit_verbalized(Items.from_arrays([1], [1], signals={"verbalized_confidence": [None]}))
-    with pytest.raises(SignalError, match="must lie in 1 to 5, got 9 for row 1"):
+    with pytest.raises(SignalError, match="must be from 1 to 5, got 9 for row 1"):
         fit_verbalized(Items.from_arrays([1, 0], [1, 1], signals={"verbalized_confidence": [1, 9]}))
 
 
-def test_a_feature_that_some_items_lack_is_refused() -> None:
+def test_a_feature_that_is_missing_for_some_items_is_refused() -> None:
     items = Items.from_records(
         [
             {"truth": 1, "prediction": 1, "signals": {"s": 0.5}},
@@ -345,7 +349,7 @@ def test_a_feature_that_some_items_lack_is_refused() -> None:
         train(items, method="platt", features="s")
 
 
-def test_a_trained_artifact_is_frozen(run: Items) -> None:
+def test_a_trained_calibration_is_frozen(run: Items) -> None:
     trained = train(run, method="platt", features="token_msp")
     assert isinstance(trained, TrainedCalibration)
     with pytest.raises(AttributeError, match="immutable"):

@@ -1,4 +1,4 @@
-"""The measure of selective metrics at any weights equals that of copied rows, however its tallies are kept."""
+"""The statistic of selective metrics with weights equals that of copied rows, for dense and sparse cluster sums."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from memory import run_measured
 GRID = (0.1, 0.35, 0.5, 0.9)
 
 
-def asked(convention: str = "trapezoid") -> list[MetricSpecification]:
-    """The whole bundle, its areas cut at 0.4, and the risks at a grid of coverages."""
+def requested(convention: str = "trapezoid") -> list[MetricSpecification]:
+    """Return the whole bundle, with areas up to a coverage of 0.4, and the risks at a grid of coverages."""
     bundle = [metric.at(0.4) if metric.parameter else metric for metric in select_metrics("selective")]
     risks = [METRICS["risk_at_coverage"].at(coverage) for coverage in GRID]
     return [replace(metric, settings={"convention": convention}) for metric in [*bundle, *risks]]
@@ -44,19 +44,19 @@ def test_weights_of_units_are_copies_of_their_rows(
         cluster=np.repeat(np.arange(units), size),
         units=units,
     )
-    metrics = asked(convention)
+    metrics = requested(convention)
     assert Ranking(columns).by_confidence._dense == dense
     weights = rng.integers(0, 4, (20, units)).astype(float)
     values = CURVE.build(columns, metrics)(weights)
-    for weight, found in zip(weights, values, strict=True):
+    for weight, actual in zip(weights, values, strict=True):
         copies = np.concatenate(
             [
                 np.tile(np.flatnonzero(columns.cluster == number), int(times))
                 for number, times in enumerate(weight)
             ]
         )
-        alone = replace(columns.take(copies), cluster=np.zeros(len(copies), np.intp), units=1)
-        np.testing.assert_allclose(found, CURVE.build(alone, metrics).points, atol=1e-12, rtol=0)
+        one_unit = replace(columns.take(copies), cluster=np.zeros(len(copies), np.intp), units=1)
+        np.testing.assert_allclose(actual, CURVE.build(one_unit, metrics).points, atol=1e-12, rtol=0)
 
 
 def test_columns_are_named_in_order() -> None:
@@ -81,8 +81,8 @@ def test_a_unit_without_answers_counts_in_n() -> None:
     assert np.array_equal(measure(weights)[:, 1], [1.0, np.nan, np.nan], equal_nan=True)
 
 
-def test_long_convex_stretches_do_not_slow_the_hull() -> None:
-    # One early error, then tens of thousands of right answers, then errors again: risks fall as 1/k and bend up.
+def test_long_convex_parts_of_the_curve_do_not_slow_the_hull() -> None:
+    # One early error, then tens of thousands of right answers, then errors again: risks fall as 1/k and then rise.
     n = 60_000
     loss = np.zeros(n)
     loss[0] = 1.0
@@ -92,7 +92,7 @@ def test_long_convex_stretches_do_not_slow_the_hull() -> None:
     assert 0 < hull < aurc
 
 
-def test_the_order_of_losses_is_tallied_once_for_all_confidences() -> None:
+def test_the_order_of_losses_is_summed_once_for_all_confidences() -> None:
     rows = Columns.ranked([0.0, 1.0, 2.0], [3, 2, 1])
     other = rows.with_confidence(np.array([1.0, 2.0, 3.0]))
     assert Ranking(rows).by_loss is Ranking(other).by_loss
@@ -101,11 +101,11 @@ def test_the_order_of_losses_is_tallied_once_for_all_confidences() -> None:
 
 
 def test_risks_at_fixed_thresholds_by_hand() -> None:
-    # Confidences 2, 2, 1 with losses 0, 2, 0 and one abstention, each a unit of its own.
+    # Confidences 2, 2, 1 with losses 0, 2, 0 and one abstention, each a separate unit.
     columns = replace(Columns.ranked([0, 2, 0], [2, 2, 1], abstained=1), cluster=np.arange(4), units=4)
     measure = threshold_statistic(columns, np.array([2.0, 1.0]))
     kinds = ("selective", "generalized", "coverage")
-    assert measure.names == tuple(f"{kind}[{place}]" for kind in kinds for place in (0, 1))
+    assert measure.names == tuple(f"{kind}[{index}]" for kind in kinds for index in (0, 1))
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 0, 1], [0, 0, 1, 1]])
     expected = [
         [1.0, 2 / 3, 0.5, 0.5, 0.5, 0.75],
@@ -116,27 +116,27 @@ def test_risks_at_fixed_thresholds_by_hand() -> None:
 
 
 @pytest.mark.parametrize("step", [1.0, 1e5, 0.1])
-def test_harmonic_numbers_are_those_of_exact_sums(step: float) -> None:
+def test_harmonic_numbers_agree_with_exact_sums(step: float) -> None:
     count = np.arange(0.0, 60.0) * step
-    found = harmonic(count[None, :])[0]
+    actual = harmonic(count[None, :])[0]
     if step < 1.0:
         expected = [float(digamma(value + 1.0)) + np.euler_gamma for value in count]
     else:
-        # Every step is summed with exact rounding, and so are the steps.
+        # The terms of every step and the steps are summed without rounding errors.
         parts = 1.0 / np.arange(1.0, count[-1] + 1.0).reshape(-1, int(step))
         steps = [math.fsum(part) for part in parts]
         expected = [math.fsum(steps[:number]) for number in range(len(count))]
-    assert found == pytest.approx(expected, abs=1e-12, rel=1e-12)
-    assert harmonic(count[None, 7:])[0] == pytest.approx(found[7:] - found[7], abs=1e-12)
+    assert actual == pytest.approx(expected, abs=1e-12, rel=1e-12)
+    assert harmonic(count[None, 7:])[0] == pytest.approx(actual[7:] - actual[7], abs=1e-12)
 
 
 @pytest.mark.nightly
-def test_large_weights_cost_no_table_of_their_sum() -> None:
+def test_large_weights_need_little_memory() -> None:
     program = """
 import numpy as np, abstain
 rng = np.random.default_rng(0)
-truth, told = rng.integers(0, 2, (2, 1000))
-items = abstain.Items.from_arrays(truth, told, confidence=rng.random(1000), weight=np.full(1000, 1e5))
+truth, prediction = rng.integers(0, 2, (2, 1000))
+items = abstain.Items.from_arrays(truth, prediction, confidence=rng.random(1000), weight=np.full(1000, 1e5))
 before = open('/proc/self/status').read().split('VmHWM:')[1].split()[0]
 found = abstain.evaluate(items, loss="zero_one", resamples=0)["confidence"]
 print(before, found.aurc_optimal.value)
@@ -144,6 +144,6 @@ print(before, found.aurc_optimal.value)
     printed, peak = run_measured(program)
     before, value = printed.split()
     assert peak - int(before) < 100_000  # kilobytes
-    # So many rows are alike that the sum over them is the integral: (1 - c) for c from the share of rights on.
+    # With so many equal rows, the sum is nearly the integral of (1 - right / c) over c from the accuracy to 1.
     wrong = 0.5
     assert float(value) == pytest.approx(wrong + (1 - wrong) * np.log(1 - wrong), abs=0.02)
