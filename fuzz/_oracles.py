@@ -49,7 +49,7 @@ _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 _NOT_AGGREGATED = "--engine: numpy"
 # Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
 REFUSALS = (
-    r"there is no (?:signal|confidence|item to evaluate)",
+    r"there is no (?:signal|confidence|item to (?:judge|evaluate))",
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|signal|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"correctness is [01] for all",

@@ -34,10 +34,10 @@ def test_two_systems_and_assumptions() -> None:
         "--difference", 0.02,
     )  # fmt: skip
     assert code == 0, err
-    assert "participants tell a difference of 0.02 in augrc" in out
+    assert "participants are needed to detect a difference of 0.02 in augrc" in out
     code, out, _ = call("--se", 0.0125, "--clusters", 41, "--metric", "augrc", "--difference", 0.02)
     assert code == 0
-    assert out.startswith("128 clusters tell")
+    assert out.startswith("128 clusters are needed to detect")
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_run_that_failed_as_a_whole_gives_an_artifact_that_says_so(
     validator.validate(document)
     assert document["population"]["items_failed"] == 2
     assert document["confidence_variants"]["confidence"]["aurc_full"] is None
-    assert document["warnings"][0]["message"].startswith("there is no item to judge: of 2 items 2 failed")
+    assert document["warnings"][0]["message"].startswith("there is no item to evaluate: of 2 items, 2 failed")
 
 
 def test_no_nan_ever_reaches_the_file() -> None:

@@ -98,7 +98,7 @@ def test_the_panels_of_an_evaluation() -> None:
     for expected in (
         "run_a.json (few_shot)",
         "The model answers 150 of 216 items and declines 66",
-        "3 of 30 participants are left out of every number",
+        "3 of 30 participants are not in any number",
         "loss abs = abs(pred - gt) (asked for)",
         "loss abs: asked for. abs = abs(pred - gt)",
         "Warnings",

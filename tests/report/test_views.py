@@ -98,7 +98,7 @@ def test_who_answers_more_is_higher_and_not_better(mirrored: bool) -> None:
     text = printed(compare(sides, resamples=50))
     assert words_of(text, "cmax") == "no winner"
     assert "Cmax: bold is higher than shy by 0.500 [" in text
-    assert "they are compared at the largest coverage that each pair reaches" in " ".join(text.split())
+    assert "each pair is compared at the largest coverage that both reach" in " ".join(text.split())
 
 
 def test_one_system() -> None:
@@ -115,8 +115,8 @@ def test_one_system() -> None:
     assert re.search(r"^llm = total_evidence +0\.085 \[0\.\d{3}, 0\.\d{3}\]  0\.031 \[", text, re.M)
     assert re.search(r"^0\.90 +not reached$", text, re.M)
     assert "95% intervals: jackknife over 27 clusters, t distribution; convention trapezoid" in text
-    assert "  ! 3 of 30 participants are left out of every number: failed or without truth\n" in text
-    assert "  ! llm, total_evidence: 100% of the answered items share their confidence" in text
+    assert "  ! 3 of 30 participants are not in any number: they failed or have no label\n" in text
+    assert "  ! llm, total_evidence: 100% of the answered items have the same confidence as" in text
     assert "take care" not in text
     assert "figure" not in text
 
@@ -164,7 +164,7 @@ def test_metrics_by_name_and_by_group() -> None:
     # The metric stands before its first group alone.
     assert re.search(r"^accuracy +site=a +20 +20 ", text, re.M)
     assert re.search(r"^ +site=b +17 +17 ", text, re.M)
-    assert re.search(r"site=c +3 +3 .* too small to judge: 3 of the 10", " ".join(text.split()))
+    assert re.search(r"site=c +3 +3 .* too small to evaluate: 3 of at least 10", " ".join(text.split()))
 
 
 def test_many_systems_say_that_an_interval_is_for_one_comparison_by_itself() -> None:
@@ -174,7 +174,7 @@ def test_many_systems_say_that_an_interval_is_for_one_comparison_by_itself() -> 
     assert "3 systems, 40 items of 40 clusters, matched by item" in alone
     assert "  - Accuracy: no system is shown to be better than every other one\n" in alone
     assert "  - Accuracy: B is better than A by 0.500 [" in alone
-    assert "  - Accuracy: inconclusive, C - B = 0.000 [-0.088, 0.088]; they do not differ here" in alone
+    assert "  - Accuracy: inconclusive, C - B = 0.000 [-0.088, 0.088]\n" in alone
     assert "each is for one comparison by itself" in " ".join(alone.split())
     assert "corrected by Holm's method" in " ".join(alone.split())
     assert re.search(r"^A +confidence +40 +40 .* 0\.500 \[.*\]  3$", alone, re.M)
@@ -201,7 +201,7 @@ def test_what_is_not_compared_says_why() -> None:
         printed(compare({"A": careful, "silent": silent}, metrics=["augrc"], resamples=20)).split()
     )
     assert (
-        "cannot compare A and silent: silent answered nothing, and a system that answers nothing must not win"
+        "cannot compare A and silent: silent answered no item, and a system without answers must not win"
         in text
     )
     assert "is better" not in text
@@ -305,7 +305,7 @@ def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
     page = result_html(few)
     assert '<th>confidence</th><th class="number">AURC</th>' in page
     assert f'<td class="number">{few["confidence"].augrc}</td>' in page
-    assert "<p>warnings</p><ul><li>intervals rest on 8 clusters" in page
+    assert "<p>warnings</p><ul><li>the confidence intervals are based on 8 clusters" in page
     assert not re.search("script|style", page)
 
 
@@ -367,7 +367,7 @@ def test_where_nothing_can_be_judged_the_summary_says_so_once() -> None:
     failed = Items.from_arrays([1, 0], [None, None], failed=[True, True], confidence=[0.5, 0.6])
     text = printed(evaluate(failed, resamples=20))
     assert "population: 0 of 2 clusters judged; 0 items: 0 answered, 0 abstained (and 2 failed" in text
-    assert "\nwarnings\n  ! there is no item to judge: of 2 items 2 failed and 0 have no truth\n" in text
+    assert "\nwarnings\n  ! there is no item to evaluate: of 2 items, 2 failed and 0 have no label\n" in text
     assert "not reached" not in text
     assert "0 resamples" not in text
     assert "no intervals were asked for" in printed(pair(interval="none"))

@@ -1,6 +1,6 @@
-"""How a result is drawn, written as a report, and shown in a notebook.
+"""Methods that draw a result, write it as a report or a table, and show it in a notebook.
 
-This is the only module that imports `abstain.report` from below, and only when a result is to be shown.
+This is the only module of a lower layer that imports `abstain.report`, and only when one of the methods is called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Shown:
     __slots__ = ()
 
     def plot(self, chart: str | None = None, **options: Any) -> Any:
-        """Return a chart, which a notebook shows; see `abstain.report.charts.draw` for the charts and their options."""
+        """Return a chart, which a notebook displays; for charts and options see `abstain.report.charts.draw`."""
         from abstain.report import charts  # noqa: PLC0415
 
         return charts.draw(self, chart, **options)  # type: ignore[arg-type]

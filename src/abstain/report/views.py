@@ -118,8 +118,10 @@ def interval_lines(result: Result) -> list[str]:
         together = "they hold for all pairs of systems together"
         text += f"; {together if settings.simultaneous else 'each is for one comparison by itself'}"
         text += "; p-values are corrected by Holm's method for all pairs of systems"
-    size = "the difference as observed" if settings.margin is None else f"a difference of {settings.margin:g}"
-    lines.append(f"{text}; how many more {result.cluster_noun}s would tell is for {size} and a power of 80%")
+    if settings.margin is not None:
+        needed = f"the number of {result.cluster_noun}s needed is for a difference of {settings.margin:g}"
+        text += f"; {needed} and a power of 80%"
+    lines.append(text)
     return lines
 
 
