@@ -23,7 +23,7 @@ def test_the_command_says_what_python_says() -> None:
     found = abstain.power(items, metric="augrc", difference=0.02)
     assert code == 0
     assert out.startswith(f"{found}.\n")
-    assert "a correlation of 0.5 between the systems is assumed" in out
+    assert "for a correlation of 0.5 between the systems" in out
     code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02, "--json")
     assert json.loads(out)["clusters_needed"] == found.clusters_needed
 

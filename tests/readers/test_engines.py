@@ -475,7 +475,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "the bootstrap": (
         {"resamples": 100},
-        r"the bootstrap draws single clusters, and 5\d\d of them were put into groups; ask for the jackknife",
+        r"the bootstrap draws single clusters, and 5\d\d of them were put into groups; use the jackknife",
     ),
 }
 

@@ -504,6 +504,17 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         """
         return result_frame(self, what, backend)
 
+    def methods(self) -> str:
+        """Return a paragraph for the methods section of a paper, about the data, metrics, intervals and comparisons.
+
+        >>> from abstain import Items, evaluate
+        >>> items = Items.from_arrays([1, 0] * 10, [1, 0] * 5 + [0, 1] * 5, confidence=[0.9] * 10 + [0.5] * 10)
+        >>> print(evaluate(items, metrics="accuracy", interval="none").methods())
+        The evaluation included 20 items, treated as independent. The system answered all of them. The metrics were
+        accuracy and answer rate. No confidence intervals were computed. All numbers were computed with abstain ...
+        """
+        return self._methods()
+
     def __repr__(self) -> str:
         if len(self.systems) == 1:
             only = self.only
