@@ -50,9 +50,10 @@ def test_the_methods_of_two_systems() -> None:
         "were ranked by their confidence. The metrics were answer rate and AUGRC. Areas under curves were integrated "
         "in the convention trapezoid. 90% confidence intervals were computed with a jackknife over 20 clusters and the "
         "t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. If all clusters "
-        "had the same value, the interval was an exact bound. Systems were compared by paired differences over the same items. AUGRC was compared at matched coverage, the largest "
-        "coverage that both systems of a pair reached. Differences were tested two-sided at a significance level of "
-        f"0.1. The margin of equivalence and non-inferiority was 0.02. {SOFTWARE}"
+        "had the same value, the interval was an exact bound. Systems were compared by paired differences over the "
+        "same items. AUGRC was compared at matched coverage, the largest coverage that both systems of a pair reached. "
+        "Differences were tested two-sided at a significance level of 0.1. The margin of equivalence and "
+        f"non-inferiority was 0.02. {SOFTWARE}"
     )
 
 
