@@ -1,4 +1,4 @@
-"""Thousands of groups: the results have all of them, the terminal shows a few, and each row is read only a few times."""
+"""Thousands of groups: the results have all of them, the terminal shows a few, and rows are read only a few times."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ def test_without_a_guarantee_the_lines_explain_what_it_would_take() -> None:
     assert policy.alternative.clusters > 59
     assert policy.lines[1] == (
         "Even without a single error, 59 clusters are needed, and there are 10. The smallest risk that these data "
-        f"could have guaranteed is {100 * policy.alternative.risk:g}%, but to choose it now, after seeing the data, is not "
-        f"valid: it needs new data. About {policy.alternative.clusters} clusters like these would be enough; there are "
-        "10."
+        f"could have guaranteed is {100 * policy.alternative.risk:g}%, but to choose it now, after seeing the data, is "
+        f"not valid: it needs new data. About {policy.alternative.clusters} clusters like these would be enough; there "
+        "are 10."
     )
     again = choose_threshold(promised_items(10, 6, seed=3), risk=policy.alternative.risk)
     assert again.threshold is not None
