@@ -191,7 +191,11 @@ def test_apply_says_what_it_did_and_what_has_moved() -> None:
             "a check on them would be too optimistic",
         ),
         (("threshold", "policy.json", "--check", "other.csv", *CLUSTERED), 2, "has no column 'prob'"),
-        (("threshold", "policy.json", "--check", "test.csv", "--confidence", "x"), 2, "its threshold is not valid for x"),
+        (
+            ("threshold", "policy.json", "--check", "test.csv", "--confidence", "x"),
+            2,
+            "its threshold is not valid for x",
+        ),
         (("threshold", "policy.json", "--check", "test.csv", "--split"), 2, "leave --split and -o out"),
         (("threshold", "newer.json", "--check", "test.csv"), 3, "is newer than this release of abstain"),
         (("threshold", "test.csv", "--check", "test.csv"), 3, "not JSON"),

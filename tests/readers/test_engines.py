@@ -531,7 +531,8 @@ def test_a_threshold_with_a_promise_needs_the_rows(tmp_path: Path) -> None:
     path = written(frame(), tmp_path / "t.parquet")
     counted = abstain.evaluate(path, engine="duckdb", **ROLES)
     with pytest.raises(
-        ArgumentError, match="a threshold with a risk guarantee needs every row, and the table was aggregated by"
+        ArgumentError,
+        match="a threshold with a risk guarantee needs every row, and the table was aggregated by",
     ):
         counted.only.policy(0.5)
 

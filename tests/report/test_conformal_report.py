@@ -153,7 +153,10 @@ def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
 def test_verdicts_stand_first_and_warnings_are_called_so() -> None:
     text = _printed(_judged(infinite=True))
     assert text.index("Does coverage reach what is claimed?") < text.index("Metrics")
-    assert "warnings\n  ! 2.5% of the intervals with nominal coverage 0.9 are infinite, and so are their means" in text
+    assert (
+        "warnings\n  ! 2.5% of the intervals with nominal coverage 0.9 are infinite, and so are their means"
+        in text
+    )
     assert "mean_width: at least one interval is infinite." in text
     for word in ("figure", "take care", "caution"):
         assert word not in text
