@@ -220,14 +220,12 @@ def variant_warnings(
 
 
 def comparison_warnings(systems: Mapping[str, SystemResult]) -> list[ResultWarning]:
-    """Return the warnings about a comparison itself: systems that answered nothing, and coverages that differ."""
+    """Return the warnings about a comparison itself: systems without answers, and coverages that differ."""
     warnings = []
     without_answers = [name for name, system in systems.items() if not system.population.answered]
     if without_answers:
-        message = (
-            "answered no item: neither compared nor ranked, because an area of 0 is not a good result then"
-        )
-        warnings.append(ResultWarning("nothing_answered", f"{', '.join(without_answers)} {message}"))
+        message = "no item was answered, and systems without answers are neither compared nor ranked"
+        warnings.append(ResultWarning("nothing_answered", f"{', '.join(without_answers)}: {message}"))
     coverages = {
         name: system.coverage.value for name, system in systems.items() if name not in without_answers
     }
