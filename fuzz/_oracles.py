@@ -49,15 +49,15 @@ _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 _NOT_AGGREGATED = "--engine: numpy"
 # Messages with which a command may refuse valid data. Each follows from a definition.
 REFUSALS = (
-    r"there is no (?:signal|confidence|item to judge)",
+    r"there is no (?:signal|confidence|item to (?:judge|evaluate))",
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|signal|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"correctness is [01] for all",
-    r"has no standard error to go by",
+    r"has no standard error",
     r"cannot be divided into two parts",
     r"stands? twice|have the same name",
     r"the ending (?:means|decides|\.)",
-    r"alone says nothing about others|no item is answered",
+    r"there is only one|no item is answered",
     r"is known to be no probability",
     r"rows are not matched by their places",
     r"is not compared at matched coverage",
@@ -79,7 +79,7 @@ REFUSALS_OF = {
     "calibrate": (r"has no column|which column is",),
     "apply": (r"this takes a table|the policy|unknown confidence|has no column",),
     "threshold": (
-        r"risk must (?:be|lie)|the policy|unknown confidence|has no column|goes with|no upper end",
+        r"risk must (?:be|lie)|the policy|unknown confidence|has no column|combined with|largest value",
     ),
 }
 

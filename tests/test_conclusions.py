@@ -1,4 +1,4 @@
-"""A system that declines more must not win by it: one conclusion through every entry point, and what may win."""
+"""A system must not win by declining more: every entry point draws the same conclusion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTHING = np.zeros(N, bool)
 
 
 def columns(declined: Any = NOTHING, *, wrong: float = 0.3, seed: int = 0) -> dict[str, list[Any]]:
-    """Items of 100 patients, answered more often rightly the higher the confidence; the same truths for every seed."""
+    """Return items of 100 patients: answers with a higher confidence are right more often. Labels ignore the seed."""
     truth = np.random.default_rng(99).integers(0, 2, N)
     rng = np.random.default_rng(seed)
     confidence = rng.random(N).round(4)
@@ -37,8 +37,8 @@ def columns(declined: Any = NOTHING, *, wrong: float = 0.3, seed: int = 0) -> di
     prediction = np.where(right, truth, 1 - truth)
     return {
         "id": list(range(N)),
-        "patient": [f"p{place // 4}" for place in range(N)],
-        "site": ["north" if place % 8 < 4 else "south" for place in range(N)],
+        "patient": [f"p{row // 4}" for row in range(N)],
+        "site": ["north" if row % 8 < 4 else "south" for row in range(N)],
         "truth": truth.tolist(),
         "prediction": [
             None if hidden else value for hidden, value in zip(declined, prediction.tolist(), strict=True)
@@ -56,9 +56,9 @@ def by_patient(keep: float = 0.14, seed: int = 7) -> Any:
 
 
 def wrong_only(seed: int = 0) -> Any:
-    """Declines half of what it would get wrong."""
-    made = columns(seed=seed)
-    wrong = np.array(made["truth"]) != np.array(made["prediction"])
+    """Return a mask that declines half of the wrong answers."""
+    answered = columns(seed=seed)
+    wrong = np.array(answered["truth"]) != np.array(answered["prediction"])
     return wrong & (np.arange(N) % 2 == 0)
 
 
@@ -109,12 +109,12 @@ def test_the_timid_system_wins_by_no_metric(systems: dict[str, dict[str, list[An
     for each in result.differences:
         assert each.winner != "timid", each.sentence
     assert result.headline is not None
-    for (name, slot, metric), place in result.ranks.items():
-        if name == "timid" and place is not None:
-            other = result.ranks["ok", slot, metric]
+    for (name, confidence, metric), system_rank in result.ranks.items():
+        if name == "timid" and system_rank is not None:
+            other = result.ranks["ok", confidence, metric]
             assert other is not None
             assert other.best == 1
-            assert place.worst == 2, metric
+            assert system_rank.worst == 2, metric
 
 
 def test_the_whole_curve_of_the_timid_system_is_smaller_and_not_comparable(
@@ -144,8 +144,8 @@ def test_every_entry_point_draws_the_same_conclusion(files: tuple[Path, Path]) -
     assert (expected.metric, expected.basis) == ("augrc", "matched coverage")
 
     # Terminal: the first sentence of compare, of evaluate with two inputs, and of the report.
-    for verb in (("compare",), ("evaluate",)):
-        text = call(*verb, ok, timid, *READ).stdout
+    for command in ("compare", "evaluate"):
+        text = call(command, ok, timid, *READ).stdout
         first = next(line for line in text.splitlines() if line.startswith("  - "))
         assert " ".join(text.split()).count(expected.sentence) == 1
         assert expected.sentence.startswith(first.removeprefix("  - ")[:60])
@@ -203,7 +203,7 @@ def test_the_order_of_the_inputs_changes_no_conclusion(systems: dict[str, dict[s
         assert one.estimate.value == pytest.approx(-other.estimate.value, nan_ok=True)
 
 
-def test_groups_have_a_conclusion_of_their_own(systems: dict[str, dict[str, list[Any]]]) -> None:
+def test_groups_have_separate_conclusions(systems: dict[str, dict[str, list[Any]]]) -> None:
     metrics = ["augrc", "wrong_rate", "selective_accuracy"]
     result = abstain.compare(
         {name: items(made) for name, made in systems.items()}, metrics=metrics, by="site"
@@ -219,16 +219,16 @@ def test_groups_have_a_conclusion_of_their_own(systems: dict[str, dict[str, list
             whole = result.difference("ok", "timid", metric, group=group, matched=False)
             assert whole.verdict is None
             assert f" in {group} " in whole.sentence
-    # The difference in a group is that of its rows by themselves.
-    alone = {name: items(made) for name, made in systems.items()}
-    alone = {name: each.take(np.array(each.metadata["site"]) == "north") for name, each in alone.items()}
-    expected = abstain.compare(alone, metrics="augrc").difference("ok", "timid")
+    # The difference in a group is the same as for its rows only.
+    all_rows = {name: items(made) for name, made in systems.items()}
+    north = {name: each.take(np.array(each.metadata["site"]) == "north") for name, each in all_rows.items()}
+    expected = abstain.compare(north, metrics="augrc").difference("ok", "timid")
     assert result.difference("ok", "timid", "augrc", group="site=north").estimate.value == pytest.approx(
         expected.estimate.value
     )
 
 
-def test_a_system_that_declines_only_what_it_would_get_wrong_wins() -> None:
+def test_a_system_that_declines_only_wrong_answers_wins() -> None:
     pair = {"ok": items(columns()), "careful": items(columns(wrong_only()))}
     result = abstain.compare(
         pair, metrics=["augrc", "aurc", "selective_accuracy", "wrong_rate", "hallucination_rate"]
@@ -240,7 +240,7 @@ def test_a_system_that_declines_only_what_it_would_get_wrong_wins() -> None:
     assert result.headline.winner == "careful"
 
 
-def test_without_a_confidence_simpleqa_f_leads_and_the_timid_system_wins_nothing(
+def test_without_a_confidence_the_headline_is_simpleqa_f_and_the_timid_system_does_not_win(
     systems: dict[str, dict[str, list[Any]]],
 ) -> None:
     result = abstain.compare({name: items(made, confidence=False) for name, made in systems.items()})
@@ -259,8 +259,8 @@ def test_without_a_confidence_simpleqa_f_leads_and_the_timid_system_wins_nothing
     )
 
 
-def test_three_systems_have_pairs_of_their_own() -> None:
-    """Two systems answer everything, one declines most: each pair is compared at the coverage that both reach."""
+def test_each_pair_of_three_systems_has_its_own_matched_coverage() -> None:
+    """Two systems answer all items, one declines most: each pair is compared at the coverage that both reach."""
     three = {
         "good": items(columns(wrong=0.1, seed=1)),
         "bad": items(columns(wrong=0.45, seed=2)),
@@ -295,8 +295,8 @@ def test_conditional_metrics_are_not_ranked_if_coverages_differ() -> None:
     assert same.ranks["ok", "confidence", "expected_calibration_error"] is not None
 
 
-def test_ties_are_cut_in_proportion() -> None:
-    """One confidence for all answers: at coverage 1/4 a quarter of the wrong answers is left, on average."""
+def test_tied_blocks_count_proportionally_at_matched_coverage() -> None:
+    """All answers have the same confidence: at coverage 1/4, a quarter of the wrong answers counts."""
     made = columns()
     made["confidence"] = [0.5] * N
     timid = columns(np.arange(N) % 4 > 0)
@@ -304,29 +304,31 @@ def test_ties_are_cut_in_proportion() -> None:
     result = abstain.compare({"ok": items(made), "timid": items(timid)}, metrics="augrc,wrong_rate")
     wrong = np.mean(np.array(made["truth"]) != np.array(made["prediction"]))
     assert result.difference("ok", "timid", "wrong_rate").left_value == pytest.approx(wrong / 4)
-    # The generalized risk grows straight to wrong / 4 at coverage 1/4.
+    # The generalized risk grows linearly to wrong / 4 at coverage 1/4.
     assert result.difference("ok", "timid", "augrc").left_value == pytest.approx(wrong / 4 / 4 / 2)
 
 
-def test_systems_that_beat_each_other_in_a_circle_have_no_rank() -> None:
+def test_systems_that_beat_each_other_in_a_cycle_have_no_rank() -> None:
     pair = {"x": items(columns(wrong=0.05)), "y": items(columns(wrong=0.5, seed=3))}
     (one,) = abstain.compare(pair, metrics="accuracy").differences
     assert one.winner == "x"
     pairs = (("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"))
-    circle = [replace(one, left=winner, right=loser) for winner, loser in pairs]
-    assert cycles(["a", "b", "c", "d"], circle) == [["a", "b", "c"]]
-    assert [rank(name, ["a", "b", "c", "d"], circle) for name in "abc"] == [None] * 3
-    assert rank("d", ["a", "b", "c", "d"], circle) == Rank(2, 4)
+    cycle = [replace(one, left=winner, right=loser) for winner, loser in pairs]
+    assert cycles(["a", "b", "c", "d"], cycle) == [["a", "b", "c"]]
+    assert [rank(name, ["a", "b", "c", "d"], cycle) for name in "abc"] == [None] * 3
+    assert rank("d", ["a", "b", "c", "d"], cycle) == Rank(2, 4)
 
 
-def test_digits_are_as_many_as_an_interval_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_have_as_many_digits_as_their_interval_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     source = write(tmp_path / "ok.csv", columns())
     wide = call("evaluate", source, *READ).stdout
     assert re.search(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", wide)
     assert not re.search(r"0\.\d{5}", wide)
-    four = call("evaluate", source, *READ, "--digits", 5).stdout
-    assert re.search(r"0\.\d{5} \[0\.\d{5}, 0\.\d{5}\]", four)
+    five_digits = call("evaluate", source, *READ, "--digits", 5).stdout
+    assert re.search(r"0\.\d{5} \[0\.\d{5}, 0\.\d{5}\]", five_digits)
     assert call("evaluate", source, *READ).stdout == wide
     assert "digits must be from 0 to 9, got -1" in call("evaluate", source, *READ, "--digits", -1).stderr
     assert "-0.000" not in call("compare", source, source, *READ, "--metric", "accuracy,augrc,aurc").stdout

@@ -1,7 +1,7 @@
-"""One question, one answer, whichever entry point it comes through: Python, every command, and scan.
+"""Every entry point gives the same results: Python, every command, and the engines.
 
-Each question is some data, a loss, a confidence and a metric. The answer in Python is the yardstick; every other
-entry point must give the same numbers, the same verdict and the same words.
+Each question is some data, a loss, a confidence and a metric. The result in Python is the reference. Every other entry
+point must give the same numbers, the same verdict and the same words.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write(path: Path, columns: Mapping[str, Sequence[object]], order: Sequence[i
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows(rows if order is None else [rows[place] for place in order])
+        writer.writerows(rows if order is None else [rows[row] for row in order])
     return path
 
 
@@ -58,7 +58,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Question:
-    """One source, what is said about it, and what the rules must make of it."""
+    """One source with its options, and the expected confidence, loss and rule."""
 
     truth: Sequence[object]
     prediction: Sequence[object]
@@ -66,7 +66,7 @@ class Question:
     loss: str
     rule: str
     options: Mapping[str, str] = field(default_factory=dict)
-    # Worked out by hand from the definition where the data are small enough; None where they are not.
+    # Worked out by hand from the definition if the data are small enough, otherwise None.
     aurc: float | None = None
 
     @property
@@ -75,23 +75,23 @@ class Question:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        known = {"scale": lambda text: tuple(float(part) for part in text.split(","))}
-        return {name: known.get(name, str)(value) for name, value in self.options.items()}
+        parsers = {"scale": lambda text: tuple(float(part) for part in text.split(","))}
+        return {name: parsers.get(name, str)(value) for name, value in self.options.items()}
 
 
 def digits(count: int = 40) -> tuple[list[int], list[int]]:
-    truth = [(7 * place) % 10 for place in range(count)]
-    return truth, [value if place % 4 else (value + 1) % 10 for place, value in enumerate(truth)]
+    truth = [(7 * row) % 10 for row in range(count)]
+    return truth, [value if row % 4 else (value + 1) % 10 for row, value in enumerate(truth)]
 
 
 def ratings(count: int = 40) -> tuple[list[int], list[int]]:
-    truth = [1 + (3 * place) % 10 for place in range(count)]
-    return truth, [min(10, value + 2 * (place % 3 == 0)) for place, value in enumerate(truth)]
+    truth = [1 + (3 * row) % 10 for row in range(count)]
+    return truth, [min(10, value + 2 * (row % 3 == 0)) for row, value in enumerate(truth)]
 
 
 QUESTIONS = {
-    # Sure to unsure: right, wrong, right, right. Selective risks 0, 1/2, 1/3, 1/4 at coverages 1/4 ... 1: the first
-    # quarter is 0, and then (0 + 1/2)/2/4 + (1/2 + 1/3)/2/4 + (1/3 + 1/4)/2/4.
+    # By descending confidence: right, wrong, right, right. Selective risks are 0, 1/2, 1/3, 1/4 at coverages 1/4 to 1.
+    # The first quarter of the area is 0, then come (0 + 1/2)/2/4 + (1/2 + 1/3)/2/4 + (1/3 + 1/4)/2/4.
     "0/1 labels": Question(
         [1, 0, 1, 0],
         [1, 1, 1, 0],
@@ -127,14 +127,14 @@ QUESTIONS = {
 def source_of(question: Question, name: str = "preds.csv", column: str | None = "prob") -> Path:
     count = len(question.truth)
     columns: dict[str, Sequence[object]] = {
-        "id": [f"q{place}" for place in range(count)],
+        "id": [f"q{row}" for row in range(count)],
         "label": question.truth,
         "pred": question.prediction,
-        # A number that ranks nothing: no door may take it for a confidence.
+        # A column of numbers that no entry point may use as a confidence.
         "index": list(range(count)),
     }
     if column is not None:
-        columns[column] = [round(0.99 - 0.9 * place / count, 6) for place in range(count)]
+        columns[column] = [round(0.99 - 0.9 * row / count, 6) for row in range(count)]
     return write(Path(name), columns)
 
 
@@ -158,7 +158,7 @@ def test_python_follows_the_rules(question: Question) -> None:
         assert result["confidence"].aurc.value == pytest.approx(question.aurc, abs=1e-15)
 
 
-def test_evaluate_says_what_python_says(question: Question) -> None:
+def test_evaluate_agrees_with_python(question: Question) -> None:
     source = source_of(question)
     expected = in_python(source, question)["confidence"]
     results_json = as_json("evaluate", source, *question.flags, *COUNTED, "--json")
@@ -172,7 +172,7 @@ def test_evaluate_says_what_python_says(question: Question) -> None:
     assert question.rule.partition(": ")[2] in text
 
 
-def test_compare_says_what_python_says(question: Question) -> None:
+def test_compare_agrees_with_python(question: Question) -> None:
     source, same = source_of(question), source_of(question, "same.csv")
     expected = in_python(source, question)["confidence"]
     for metric in ("augrc", "aurc"):
@@ -189,7 +189,7 @@ def test_compare_says_what_python_says(question: Question) -> None:
     assert question.rule.partition(": ")[2] in text
 
 
-def test_a_gate_judges_what_python_says(question: Question) -> None:
+def test_a_gate_agrees_with_python(question: Question) -> None:
     source = source_of(question)
     expected = in_python(source, question)["confidence"].aurc
     flags = ("gate", source, *question.flags, *COUNTED, "--format", "json", "--fail-if")
@@ -209,7 +209,7 @@ def test_a_gate_judges_what_python_says(question: Question) -> None:
     assert own.sentence == row["conclusion"]
 
 
-def test_a_report_shows_what_python_says(question: Question) -> None:
+def test_a_report_agrees_with_python(question: Question) -> None:
     source = source_of(question)
     expected = in_python(source, question)["confidence"]
     call("report", source, *question.flags, *COUNTED, "-o", "page.html")
@@ -219,15 +219,15 @@ def test_a_report_shows_what_python_says(question: Question) -> None:
     assert question.rule.partition(": ")[2] in page
 
 
-def test_check_states_the_defaults_that_are_taken(question: Question) -> None:
+def test_check_reports_the_defaults_that_evaluate_uses(question: Question) -> None:
     if "loss" in question.options:
-        return  # what is named is no default; the other questions cover check
+        return  # a named loss is not a default
     defaults = as_json("check", source_of(question), *question.flags, "--json")["defaults"]
     assert (defaults["loss"], defaults["loss_rule"]) == (question.loss, question.rule)
     assert defaults["confidence"] == question.confidence
 
 
-def test_an_engine_says_what_python_says(question: Question) -> None:
+def test_an_engine_agrees_with_python(question: Question) -> None:
     source = source_of(question)
     expected = in_python(source, question)["confidence"]
     result = abstain.evaluate(source, engine="duckdb", interval="none", **question.keywords)
@@ -238,7 +238,7 @@ def test_an_engine_says_what_python_says(question: Question) -> None:
         assert found.estimates[name].value == pytest.approx(expected.estimates[name].value, abs=1e-12)
 
 
-def test_a_run_file_is_judged_alike_everywhere() -> None:
+def test_a_run_file_has_the_same_results_through_every_entry_point() -> None:
     run, mode = EXAMPLES / "run_a.json", ("--mode", "few_shot")
     expected = abstain.evaluate(abstain.read(run, mode="few_shot"), resamples=RESAMPLES)
     assert expected.loss is not None
@@ -258,7 +258,7 @@ def test_a_run_file_is_judged_alike_everywhere() -> None:
     assert str(expected["llm"].augrc) in Path("page.html").read_text()
 
 
-def test_a_table_without_confidence_has_no_areas_at_any_door() -> None:
+def test_a_table_without_confidence_has_no_areas_through_any_entry_point() -> None:
     source = source_of(QUESTIONS["class numbers"], column=None)
     result = abstain.evaluate(abstain.read(source), resamples=RESAMPLES)
     assert list(result) == []
@@ -273,7 +273,7 @@ def test_a_table_without_confidence_has_no_areas_at_any_door() -> None:
     assert as_json("check", source, "--json")["defaults"]["confidence"] == "none"
     call("report", source, *COUNTED, "-o", "page.html")
     assert "no confidence in this source" in Path("page.html").read_text()
-    # What needs no confidence is judged as ever.
+    # Metrics that need no confidence are evaluated as usual.
     expected = abstain.evaluate(abstain.read(source), metrics="accuracy", resamples=RESAMPLES).metrics
     assert expected is not None
     flags = ("gate", source, *COUNTED, "--format", "json", "--fail-if", "accuracy below 0.1")
@@ -282,18 +282,18 @@ def test_a_table_without_confidence_has_no_areas_at_any_door() -> None:
 
 
 def several_systems(path: Path) -> Path:
-    """A table of two systems over ten items: `first` answers all of them rightly, `second` half of them."""
+    """Write a table of two systems with ten items: `first` answers all of them right, `second` half of them."""
     columns: dict[str, Sequence[object]] = {
         "model": ["first"] * 10 + ["second"] * 10,
         "item": [*range(10), *range(10)],
         "truth": ["a", "b"] * 10,
         "prediction": ["a", "b"] * 5 + ["a", "a"] * 5,
-        "confidence": [place / 20 for place in range(20)],
+        "confidence": [row / 20 for row in range(20)],
     }
     return write(path, columns)
 
 
-def test_a_table_of_several_systems_is_compared_at_every_door() -> None:
+def test_a_table_of_several_systems_is_compared_by_every_entry_point() -> None:
     source = several_systems(Path("long.csv"))
     result = abstain.compare(source, metrics="accuracy")
     assert list(result.systems) == ["first", "second"]
@@ -315,21 +315,21 @@ def test_a_table_of_several_systems_is_compared_at_every_door() -> None:
         lambda: abstain.gate(source, "accuracy worse by 0.1", baseline=source),
     ):
         with pytest.raises(
-            abstain.ArgumentError, match="a gate judges one system, and a table here holds several"
+            abstain.ArgumentError, match="a gate evaluates one system, but a table contains several"
         ):
             refused()  # type: ignore[no-untyped-call]
     with pytest.raises(abstain.ArgumentError, match="unknown reference 'third'; known: first, second"):
         abstain.compare(source, reference="third")
 
 
-def test_a_table_of_one_system_is_no_comparison_at_any_door() -> None:
+def test_a_comparison_of_a_table_of_one_system_is_an_error() -> None:
     source = source_of(QUESTIONS["class numbers"])
     with pytest.raises(abstain.ArgumentError, match="at least two systems, got 1"):
         abstain.compare(source)
     assert "at least two inputs to compare" in call("compare", source, code=2).stderr
 
 
-def test_groups_need_no_metric_at_any_door() -> None:
+def test_groups_need_no_named_metric() -> None:
     source = several_systems(Path("long.csv"))
     one = write(
         Path("one.csv"),
@@ -343,11 +343,11 @@ def test_groups_need_no_metric_at_any_door() -> None:
     assert "item=q" in call("evaluate", *flags).stdout
     call("report", *flags, "-o", "page.html")
     assert "item=q" in Path("page.html").read_text()
-    for verb in ("evaluate", "report"):
-        assert "unknown group column 'site'" in call(verb, source, "--by", "site", code=2).stderr
+    for command in ("evaluate", "report"):
+        assert "unknown group column 'site'" in call(command, source, "--by", "site", code=2).stderr
 
 
-def test_check_offers_the_losses_that_evaluate_takes() -> None:
+def test_check_reports_the_losses_that_evaluate_accepts() -> None:
     columns: dict[str, Sequence[object]] = {
         "truth": [0, 1, 2, 3],
         "prediction": [0, 1, 1, 3],
@@ -363,7 +363,7 @@ def test_check_offers_the_losses_that_evaluate_takes() -> None:
     call("evaluate", source, "--loss", "abs_norm", "--scale", "0,3")
 
 
-def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
+def test_the_first_warning_of_every_entry_point_is_about_scores_without_a_scale() -> None:
     columns: dict[str, Sequence[object]] = {
         "item": [1, 2, 3, 4],
         "truth": [0, 1, 2, 3],
@@ -372,9 +372,9 @@ def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
     }
     source = write(Path("t.csv"), columns)
     message = (
-        "truth and prediction are whole numbers from 0 to 3, and answers are only right or wrong (loss zero_one). If "
-        'these are scores, add --scale 0,3 --loss abs (scale=(0, 3), loss="abs"); if they are classes, add --loss '
-        'zero_one (loss="zero_one")'
+        "truth and prediction are whole numbers from 0 to 3, but every answer counts only as right or wrong (loss "
+        'zero_one). If these are scores, add --scale 0,3 --loss abs (scale=(0, 3), loss="abs"). If they are classes, '
+        'add --loss zero_one (loss="zero_one")'
     )
     results = (
         abstain.evaluate(source),
@@ -408,8 +408,8 @@ def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
         assert "whole numbers from" not in call("evaluate", source, *settled).stdout
 
 
-def test_the_positive_class_of_text_labels_is_named_alike_at_every_door() -> None:
-    # Positive: 2 hits, 1 false alarm, 1 miss.
+def test_the_positive_class_of_text_labels_is_named_in_the_same_way_for_every_entry_point() -> None:
+    # 2 true positives, 1 false positive, 1 false negative.
     columns: dict[str, Sequence[object]] = {
         "truth": ["yes", "yes", "no", "yes", "no"],
         "prediction": ["yes", "Yes ", "yes", "no", "no"],
@@ -440,7 +440,7 @@ def test_the_positive_class_of_text_labels_is_named_alike_at_every_door() -> Non
     flags = ("gate", source, "--positive", "yes", "--format", "json", "--fail-if", "f1 below 0.1")
     (row,) = as_json(*flags)["tables"][0]["rows"]
     assert row["measured"] == pytest.approx(2 / 3)
-    # Without the positive class, the reason says how to name it.
+    # Without the positive class, the reason explains how to name it.
     unnamed = abstain.evaluate(source, metrics=names).only.metrics
     assert unnamed is not None
     for name in names[:-1]:
@@ -457,7 +457,7 @@ def test_the_positive_class_of_text_labels_is_named_alike_at_every_door() -> Non
     assert message in call("evaluate", source, "--positive", "maybe", code=3).stderr
 
 
-def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
+def test_real_numbers_without_a_loss_are_an_error_for_every_entry_point() -> None:
     columns: dict[str, Sequence[object]] = {
         "id": [1, 2, 3, 4],
         "label": [0.5, 1, 2, 3],
@@ -469,13 +469,13 @@ def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
         abstain.evaluate(abstain.read(source))
     with pytest.raises(abstain.ArgumentError, match="not a whole number in every answered row"):
         abstain.evaluate(source, engine="duckdb")
-    for verb in (
+    for command in (
         ("evaluate", source),
         ("compare", source, source),
         ("gate", source, "--fail-if", "aurc above 1"),
         ("report", source),
     ):
-        assert "not a whole number in every answered row" in call(*verb, code=2).stderr
+        assert "not a whole number in every answered row" in call(*command, code=2).stderr
 
 
 # --------------------------------------------------------------------------------------------- two systems
@@ -492,13 +492,13 @@ NAMES = ("a.csv", "b.csv")
 
 
 def columns_of(wrong: Sequence[int], count: int = 40) -> dict[str, list[object]]:
-    truth = [place % 2 for place in range(count)]
+    truth = [row % 2 for row in range(count)]
     return {
-        "patient_id": [f"p{place // 2}" for place in range(count)],
-        "id": [f"q{place}" for place in range(count)],
+        "patient_id": [f"p{row // 2}" for row in range(count)],
+        "id": [f"q{row}" for row in range(count)],
         "label": list(truth),
-        "pred": [1 - value if place in wrong else value for place, value in enumerate(truth)],
-        "prob": [round(0.5 + ((37 * place) % 40) / 100, 3) for place in range(count)],
+        "pred": [1 - value if row in wrong else value for row, value in enumerate(truth)],
+        "prob": [round(0.5 + ((37 * row) % 40) / 100, 3) for row in range(count)],
     }
 
 
@@ -519,7 +519,7 @@ def compared(paths: Sequence[Path], **options: Any) -> abstain.Result:
     return abstain.compare(systems, resamples=RESAMPLES, **options)
 
 
-def test_every_door_gives_one_verdict(case: str) -> None:
+def test_every_entry_point_gives_the_same_verdict(case: str) -> None:
     left, right = two(case)
     expected = compared((left, right)).difference("a", "b", "augrc")
     assert expected.verdict == VERDICTS[case]
@@ -556,11 +556,11 @@ def test_every_door_gives_one_verdict(case: str) -> None:
     assert gated.exit_code == code
 
 
-def test_every_door_says_it_in_the_same_words(case: str) -> None:
+def test_every_entry_point_uses_the_same_words(case: str) -> None:
     left, right = two(case)
     difference = compared((left, right)).difference("a", "b", "augrc")
-    evaluated = call("evaluate", left, right, *COUNTED).stdout
-    asked = call("compare", left, right, *COUNTED).stdout
+    by_evaluate = call("evaluate", left, right, *COUNTED).stdout
+    by_compare = call("compare", left, right, *COUNTED).stdout
     call("report", left, right, *COUNTED, "-o", "page.html")
     call("compare", left, right, *COUNTED, "-o", "systems.html")
     pages = [
@@ -573,19 +573,19 @@ def test_every_door_says_it_in_the_same_words(case: str) -> None:
         EVEN: "inconclusive",
     }
     assert difference.conclusion == conclusion[case]
-    for said in (evaluated, asked, *pages):
-        text = " ".join(said.split())
+    for output in (by_evaluate, by_compare, *pages):
+        text = " ".join(output.split())
         assert difference.sentence in text
         for other in {BETTER: (WORSE,), WORSE: (BETTER,), EVEN: (BETTER, WORSE)}[case]:
             assert conclusion[other] not in text
         assert not re.search(r"right - left|\b(?:left|right) is\b", text)
-    assert conclusion[case] in " ".join(evaluated.split())
+    assert conclusion[case] in " ".join(by_evaluate.split())
 
 
 def test_the_order_of_rows_changes_nothing(case: str) -> None:
     left, right = two(case)
     before = compared((left, right)).difference("a", "b", "augrc")
-    verbs = (
+    commands = (
         ("evaluate", left, right, *COUNTED, "--format", "csv"),
         ("compare", left, right, *COUNTED, "--format", "csv"),
         (
@@ -601,23 +601,23 @@ def test_the_order_of_rows_changes_nothing(case: str) -> None:
         ),
     )
     code = {BETTER: 0, WORSE: 1, EVEN: 0}[case]
-    said = [call(*verb, code=code if verb[0] == "gate" else 0).stdout for verb in verbs]
+    outputs = [call(*command, code=code if command[0] == "gate" else 0).stdout for command in commands]
     order = np.random.default_rng(5).permutation(40).tolist()
     write(right, columns_of(list(SIDES[case][1])), order)
     after = compared((left, right)).difference("a", "b", "augrc")
     assert (after.estimate.low, after.estimate.high, after.p) == pytest.approx(
         (before.estimate.low, before.estimate.high, before.p), abs=1e-12
     )
-    for verb, text in zip(verbs, said, strict=True):
-        again = call(*verb, code=code if verb[0] == "gate" else 0).stdout
-        assert numbers_of(again) == pytest.approx(numbers_of(text), abs=1e-9), verb
+    for command, text in zip(commands, outputs, strict=True):
+        again = call(*command, code=code if command[0] == "gate" else 0).stdout
+        assert numbers_of(again) == pytest.approx(numbers_of(text), abs=1e-9), command
 
 
 def numbers_of(text: str) -> list[float]:
     return [float(found) for found in re.findall(r"-?\d+\.\d+", text)]
 
 
-def doors_of_two(left: Path, right: Path, *flags: object) -> list[tuple[object, ...]]:
+def commands_for_two(left: Path, right: Path, *flags: object) -> list[tuple[object, ...]]:
     return [
         ("evaluate", left, right, *flags, *COUNTED, "--json"),
         ("compare", left, right, *flags, *COUNTED),
@@ -628,43 +628,43 @@ def doors_of_two(left: Path, right: Path, *flags: object) -> list[tuple[object, 
 
 
 @pytest.mark.slow
-def test_items_that_one_side_lacks_are_refused_unless_allowed() -> None:
+def test_items_that_one_side_lacks_are_an_error_unless_allowed() -> None:
     left = write(Path("a.csv"), columns_of([1, 2], 320))
     right = write(Path("b.csv"), columns_of([3, 4], 160))
-    for door in doors_of_two(left, right):
-        said = call(*door, code=3).stderr
-        assert "of 320 items b lacks 160" in said or "of 320 items new lacks 160" in said, door[0]
+    for command in commands_for_two(left, right):
+        message = call(*command, code=3).stderr
+        assert "of 320 items b lacks 160" in message or "of 320 items new lacks 160" in message, command[0]
     with pytest.raises(abstain.DataError, match="of 320 items b lacks 160"):
         compared((left, right))
-    for door in doors_of_two(left, right, "--intersection-only"):
-        call(*door)
+    for command in commands_for_two(left, right, "--intersection-only"):
+        call(*command)
     found = compared((left, right), intersection_only=True)
     assert found.matching is not None
     assert (found.matching.total, found.matching.shared) == (320, 160)
 
 
 @pytest.mark.slow
-def test_truths_that_differ_are_refused_and_counted_unless_allowed() -> None:
+def test_different_labels_are_an_error_unless_allowed() -> None:
     left = write(Path("a.csv"), columns_of([1, 2]))
     other = columns_of([3, 4])
     other["label"][:7] = [1 - value for value in other["label"][:7]]  # type: ignore[operator]
     right = write(Path("b.csv"), other)
-    for door in doors_of_two(left, right):
-        assert "the truth of 7 of 40 shared items" in call(*door, code=3).stderr, door[0]
+    for command in commands_for_two(left, right):
+        assert "the truth of 7 of 40 shared items" in call(*command, code=3).stderr, command[0]
     with pytest.raises(abstain.DataError, match="the truth of 7 of 40 shared items"):
         compared((left, right))
-    for door in doors_of_two(left, right, "--truth-may-differ"):
-        call(*door)
+    for command in commands_for_two(left, right, "--truth-may-differ"):
+        call(*command)
     warned = compared((left, right), truth_may_differ=True).warnings
     assert "truths_differ" in [warning.code for warning in warned]
     assert (
         "7 of 40 items have not the same truth"
-        in call(*doors_of_two(left, right, "--truth-may-differ")[1]).stdout
+        in call(*commands_for_two(left, right, "--truth-may-differ")[1]).stdout
     )
 
 
 @pytest.mark.slow
-def test_rows_without_names_are_matched_only_where_their_order_is_said_to_be_the_match() -> None:
+def test_rows_without_names_are_matched_only_if_the_order_of_rows_is_requested() -> None:
     left, right = (
         write(
             Path(name),
@@ -672,10 +672,10 @@ def test_rows_without_names_are_matched_only_where_their_order_is_said_to_be_the
         )
         for name, wrong in zip(NAMES, ([1, 2], list(range(0, 40, 2))), strict=True)
     )
-    for door in doors_of_two(left, right):
-        assert "--match rows" in call(*door, code=3).stderr, door[0]
-    for door in doors_of_two(left, right, "--match", "rows"):
-        call(*door)
+    for command in commands_for_two(left, right):
+        assert "--match rows" in call(*command, code=3).stderr, command[0]
+    for command in commands_for_two(left, right, "--match", "rows"):
+        call(*command)
     (row, *_) = as_json("compare", left, right, "--match", "rows", *COUNTED, "--format", "json")["tables"][0][
         "rows"
     ]
@@ -686,15 +686,15 @@ def test_rows_without_names_are_matched_only_where_their_order_is_said_to_be_the
     )
 
 
-def test_a_margin_is_a_verdict_of_its_own() -> None:
+def test_equivalence_within_a_margin_is_a_separate_verdict() -> None:
     left, right = two(EVEN)
     expected = compared((left, right), margin=0.2, metrics="augrc").difference("a", "b")
     assert "they are within 0.2 of each other" in expected.sentence
-    said = call("compare", left, right, "--margin", 0.2, *COUNTED).stdout
-    assert "they are within 0.2 of each other" in " ".join(said.split())
+    output = call("compare", left, right, "--margin", 0.2, *COUNTED).stdout
+    assert "they are within 0.2 of each other" in " ".join(output.split())
 
 
-def test_three_systems_are_one_family_whichever_door() -> None:
+def test_three_systems_are_one_family_for_every_entry_point() -> None:
     third = write(Path("c.csv"), columns_of(list(range(0, 40, 4))))
     left, right = two(BETTER)
     result = compared((left, right, third), metrics="augrc")
@@ -719,7 +719,7 @@ def test_three_systems_are_one_family_whichever_door() -> None:
     assert wider.low < result.differences[0].estimate.low
 
 
-def test_a_promised_threshold_is_the_same_through_every_door(tmp_path: Path) -> None:
+def test_a_guaranteed_threshold_is_the_same_through_every_entry_point(tmp_path: Path) -> None:
     """Python, the result of an evaluation, the command line and the first sentence of a report."""
     import polars as pl  # noqa: PLC0415
 
@@ -732,13 +732,13 @@ def test_a_promised_threshold_is_the_same_through_every_door(tmp_path: Path) -> 
     result = abstain.evaluate(items)
     assert policy.has_guarantee
     assert result.only.policy(0.12).threshold == policy.threshold
-    asked = ["threshold", str(table), "--cluster", "patient", "--risk", "12%"]
-    done = CliRunner().invoke(app, asked)
+    command = ["threshold", str(table), "--cluster", "patient", "--risk", "12%"]
+    done = CliRunner().invoke(app, command)
     assert " ".join(done.stdout.split()).startswith(f"{policy} ")
-    assert json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)["threshold"] == policy.threshold
+    assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["threshold"] == policy.threshold
     page = result.report(tmp_path / "report.html", risk=0.12).read_text()
     assert f'<p class="headline">{policy}</p>' in page
     points = result.profile().points[next(iter(result.only))]
-    place = points.guaranteed[0.12]
+    index = points.guaranteed[0.12]
     assert policy.observed is not None
-    assert points.answered[place] == policy.observed.answered
+    assert points.answered[index] == policy.observed.answered

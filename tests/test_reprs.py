@@ -185,7 +185,7 @@ def test_objects_with_words_of_their_own_show_them() -> None:
     assert repr(many).splitlines()[-1].endswith(" more differences")
     assert repr(one.metrics).startswith("Metrics in 30 groups\n  accuracy: 0.")
     assert repr(one["signal 3"]).startswith("ConfidenceResult of signal 3\n  cmax: 0.")
-    assert repr(made()[5]).startswith("800 intervals of 800 clusters\n  claim 0.5: ")
+    assert repr(made()[5]).startswith("800 intervals of 800 clusters\n  nominal 0.5: ")
     assert repr(made()[11]).startswith("Policy\n  ")
     assert repr(items.signals["signal 0"]) == "Signal(800 values, 0 absent)"
     assert repr(one["signal 3"].aurc) == f"Estimate({one['signal 3'].aurc})"

@@ -1,4 +1,4 @@
-"""Evaluation results: what they show, what is refused, and that items and results hold the same."""
+"""Evaluation results: their conversion to items and back, their repr without private text, and errors."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ results = st.lists(
 
 
 @given(results)
-def test_results_become_items_and_come_back_equal(rows: list[EvaluationResult]) -> None:
+def test_results_converted_to_items_and_back_are_equal(rows: list[EvaluationResult]) -> None:
     assert items_to_results(results_to_items(rows)) == rows
 
 
 @given(results)
-def test_items_become_results_and_come_back_equal(rows: list[EvaluationResult]) -> None:
+def test_items_converted_to_results_and_back_are_equal(rows: list[EvaluationResult]) -> None:
     items = results_to_items(rows)
     again = results_to_items(items_to_results(items))
     assert again.outcome.tolist() == items.outcome.tolist()
@@ -65,7 +65,7 @@ def test_items_become_results_and_come_back_equal(rows: list[EvaluationResult]) 
     }
 
 
-def test_clusters_items_failures_and_signals_travel() -> None:
+def test_clusters_items_failures_and_signals_are_converted() -> None:
     items = Items.from_arrays(
         [1, 0, 1, None],
         [1, None, None, 1],
@@ -98,7 +98,7 @@ def test_clusters_may_come_from_metadata() -> None:
     assert items.cluster_ids.tolist() == ["x", "y"]
 
 
-def test_nothing_private_is_shown() -> None:
+def test_reprs_contain_no_private_text() -> None:
     row = EvaluationResult(
         1, 0, raw_response=SECRET, prompt=[{"content": SECRET}], metadata={"name": SECRET}, confidence=0.5
     )
@@ -121,31 +121,31 @@ class TestBadInput:
             ({"metadata": SECRET}, "metadata must be a mapping, got text at row 1"),
         ],
     )
-    def test_a_row_that_is_wrong_is_named(self, wrong: dict[str, Any], message: str) -> None:
+    def test_an_error_names_the_invalid_row(self, wrong: dict[str, Any], message: str) -> None:
         with pytest.raises(DataError, match=message) as raised:
             results_to_items([EvaluationResult(1, 1), EvaluationResult(1, 1, **wrong)])
         assert "Example" not in str(raised.value)
 
-    def test_an_empty_list(self) -> None:
+    def test_an_empty_list_is_an_error(self) -> None:
         with pytest.raises(DataError, match="results is empty; there must be at least one EvaluationResult"):
             results_to_items([])
 
-    def test_something_that_is_no_result(self) -> None:
+    def test_another_object_than_a_result_is_an_error(self) -> None:
         with pytest.raises(DataError, match="must hold EvaluationResult objects, got a dict at row 0"):
             results_to_items([{"prediction": 1}])
 
-    def test_a_cluster_key_that_is_not_there(self) -> None:
+    def test_an_unknown_cluster_key_is_an_error(self) -> None:
         rows = [EvaluationResult(1, 1, metadata={"patient": "x"})]
         with pytest.raises(ArgumentError, match="unknown cluster key 'patients' .did you mean 'patient'"):
             results_to_items(rows, cluster="patients")
 
-    def test_a_row_without_its_cluster(self) -> None:
+    def test_a_row_without_a_cluster_is_an_error(self) -> None:
         rows = [EvaluationResult(1, 1, metadata={"patient": "x"}), EvaluationResult(1, 1)]
         with pytest.raises(DataError, match="row 1 has no 'patient' in its metadata"):
             results_to_items(rows, cluster="patient")
         with pytest.raises(DataError, match="row 1 has no cluster, though other rows do"):
             results_to_items([EvaluationResult(1, 1, cluster="a"), EvaluationResult(1, 1)])
 
-    def test_a_metadata_key_that_is_taken(self) -> None:
+    def test_a_reserved_metadata_key_is_an_error(self) -> None:
         with pytest.raises(DataError, match="keys that begin with 'result.' are taken"):
             results_to_items([EvaluationResult(1, 1, metadata={"result.prompt": 1})])

@@ -263,9 +263,13 @@ def test_tables_are_matched_by_the_names_of_their_items(tmp_path: Path) -> None:
         "AUGRC: c is better than every other system. Smallest lead: AUGRC at coverage 1.00: c is"
         in done.stdout
     )
-    assert re.search(
-        r"inconclusive, b - a = .*; about [\d,]+ more patients would decide it", " ".join(done.stdout.split())
-    )
+    # Without a margin, nothing is printed about the number of patients needed.
+    assert "inconclusive, b - a = " in done.stdout
+    assert "needed" not in done.stdout
+    with_margin = " ".join(call(*TABLES, "--margin", 0.01).stdout.split())
+    needed = r"(?:about [\d,]+ more|more than 100 times as many) patients are needed to detect a difference of 0.01"
+    assert re.search(rf"inconclusive, b - a = .*; {needed}", with_margin)
+    assert "the number of patients needed is for a difference of 0.01 and a power of 80%" in with_margin
     assert "guessed truth = label" in done.stderr
     assert call(*TABLES, "--bootstrap-resamples", 100, "--quiet").stderr == ""
 

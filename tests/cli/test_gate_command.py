@@ -121,7 +121,7 @@ def test_junit_counts_inconclusive_conditions_as_requested(tmp_path: Path) -> No
     [
         ((*FEW_SHOT,), 2, "--fail-if"),
         ((*FEW_SHOT, "--fail-if", "cmax bellow 0.5"), 2, "did you mean 'below'?"),
-        ((*FEW_SHOT, "--fail-if", "aurc worse by 0.1"), 2, "name the baseline"),
+        ((*FEW_SHOT, "--fail-if", "aurc worse by 0.1"), 2, "pass the baseline"),
         ((*FEW_SHOT, "--fail-if", PASS, "--inconclusive", "maybe"), 2, "unknown inconclusive 'maybe'"),
         ((*FEW_SHOT, "--fail-if", PASS, "--junit", "no/such/gate.xml"), 2, "create it first"),
         ((*FEW_SHOT, "--fail-if", "ece above 0.1"), 3, "needs a confidence in [0, 1]"),

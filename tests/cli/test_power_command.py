@@ -23,7 +23,7 @@ def test_the_command_gives_the_result_of_the_python_function() -> None:
     expected = abstain.power(items, metric="augrc", difference=0.02)
     assert code == 0
     assert " ".join(out.split()).startswith(f"{expected}. ")
-    assert "a correlation of 0.5 between the systems is assumed" in " ".join(out.split())
+    assert "for a correlation of 0.5 between the systems" in " ".join(out.split())
     code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02, "--json")
     assert json.loads(out)["clusters_needed"] == expected.clusters_needed
 
@@ -34,10 +34,10 @@ def test_a_pilot_of_two_systems_and_an_assumed_standard_error() -> None:
         "--difference", 0.02,
     )  # fmt: skip
     assert code == 0, err
-    assert "participants tell a difference of 0.02 in augrc" in out
+    assert "participants are needed to detect a difference of 0.02 in augrc" in out
     code, out, _ = call("--se", 0.0125, "--clusters", 41, "--metric", "augrc", "--difference", 0.02)
     assert code == 0
-    assert out.startswith("128 clusters tell")
+    assert out.startswith("128 clusters are needed to detect")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_the_command_gives_the_result_of_the_python_function(tmp_path: Path) -> 
         "To be 95% sure that at most 12% of answers are wrong, answer those with a confidence of at least "
         f"{policy.shown_threshold:g}: {round(100 * observed.coverage)}% of items, {observed.answered:,} of 1,800. "
     )
-    assert "t test over patients: asymptotic" in words_of(done.stdout)
+    assert "t test over patients, which is asymptotic" in words_of(done.stdout)
     assert done.stdout.splitlines()[-1] == "policy: policy.json"
     written = abstain.read_policy("policy.json")
     assert written.threshold == policy.threshold
@@ -76,16 +76,16 @@ def test_without_a_guarantee_the_exit_code_is_4_and_there_is_no_threshold() -> N
     done = call("threshold", "few.csv", *CLUSTERED, "-o", "policy.json")
     assert done.exit_code == 4
     assert words_of(done.stdout).startswith(
-        "Nothing can be promised: to be 95% sure that at most 5% of answers are wrong"
+        "No threshold has this guarantee: 95% sure that at most 5% of answers are wrong."
     )
     assert (
-        "even without a single error it would take 59 patients, and here are 10"
+        "even without a single error, 59 patients are needed, and there are 10"
         in words_of(done.stdout).lower()
     )
     assert abstain.read_policy("policy.json").threshold is None
     refused = call("apply", "policy.json", "test.csv", "-o", "decided.csv")
     assert refused.exit_code == 2
-    assert "this policy promises nothing" in refused.stderr
+    assert "this policy has no risk guarantee" in refused.stderr
 
 
 def test_check_split_and_gate() -> None:
@@ -93,9 +93,9 @@ def test_check_split_and_gate() -> None:
     kept = call("threshold", "policy.json", "--check", "test.csv", *CLUSTERED)
     assert kept.exit_code == 0
     assert kept.stdout.startswith(
-        "The promise that at most 12% of answers are wrong is kept.\nRisk of what is answered "
+        "The risk guarantee that at most 12% of answers are wrong is kept.\nRisk among answers "
     )
-    assert "(95% intervals over 300 patients)" in words_of(kept.stdout)
+    assert "(95% confidence intervals over 300 patients)" in words_of(kept.stdout)
     document = json.loads(
         call("threshold", "policy.json", "--check", "worse.csv", *CLUSTERED, "--json").stdout
     )
@@ -111,10 +111,10 @@ def test_check_split_and_gate() -> None:
     assert both["policy"]["data"]["clusters"] + both["check"]["clusters"] == 300
     passed = call("gate", "test.csv", "--policy", "policy.json", *CLUSTERED)
     assert passed.exit_code == 0
-    assert "the promise that at most 12% of answers are wrong is kept: its risk is " in passed.stdout
+    assert "the risk guarantee that at most 12% of answers are wrong is kept: its risk is " in passed.stdout
     failed = call("gate", "worse.csv", "--policy", "policy.json", *CLUSTERED, "--fail-if", "cmax below 0.5")
     assert failed.exit_code == 1
-    assert "the promise that at most 12% of answers are wrong is broken: its risk is " in failed.stdout
+    assert "the risk guarantee that at most 12% of answers are wrong is broken: its risk is " in failed.stdout
     assert call("gate", "few.csv", "--policy", "policy.json", *CLUSTERED).exit_code == 4
     assert (
         call("gate", "few.csv", "--policy", "policy.json", *CLUSTERED, "--inconclusive", "fail").exit_code
@@ -184,8 +184,8 @@ def test_apply_reports_its_decisions_and_a_drift() -> None:
     assert moved.stdout == ""
     pl.DataFrame(drawn(300, seed=5, base=0.0)).write_csv("moved.csv")
     moved = call("apply", "policy.json", "moved.csv", "--column", "policy")
-    assert "warning: the confidences have moved" in moved.stderr
-    assert "the promise may be void" in moved.stderr
+    assert "warning: the confidences have changed" in moved.stderr
+    assert "the risk guarantee may be void" in moved.stderr
 
 
 @pytest.mark.parametrize(
@@ -194,26 +194,30 @@ def test_apply_reports_its_decisions_and_a_drift() -> None:
         (("threshold", "calibration.csv", "--risk", "5"), 2, "got 5; did you mean 5%?"),
         (("threshold", "calibration.csv", "--risk", "0%"), 2, "risk must lie strictly between 0 and 1"),
         (("threshold", "calibration.csv", "--sure", "95"), 2, "did you mean 95%?"),
-        (("threshold", "calibration.csv", "--loss", "abs"), 2, "loss abs has no upper end"),
+        (("threshold", "calibration.csv", "--loss", "abs"), 2, "loss abs has no largest value"),
         (("threshold", "calibration.csv", "--confidence", "pro"), 2, "has no column 'pro'"),
         (
             ("threshold", "calibration.csv", *CLUSTERED, "--method", "binomial"),
             2,
-            "some patients have several here",
+            "some patients have several items",
         ),
-        (("threshold", "one.csv", *CLUSTERED), 3, "one patient alone says nothing about others"),
+        (("threshold", "one.csv", *CLUSTERED), 3, "there is only one patient"),
         (("threshold", "unsure.csv", *CLUSTERED), 2, "a threshold needs a confidence"),
         (
             ("threshold", "policy.json", "--check", "calibration.csv", *CLUSTERED),
             2,
-            "would flatter itself there",
+            "a check on them would be too optimistic",
         ),
         (("threshold", "policy.json", "--check", "other.csv", *CLUSTERED), 2, "has no column 'prob'"),
-        (("threshold", "policy.json", "--check", "test.csv", "--confidence", "x"), 2, "says nothing of x"),
+        (
+            ("threshold", "policy.json", "--check", "test.csv", "--confidence", "x"),
+            2,
+            "its threshold is not valid for x",
+        ),
         (("threshold", "policy.json", "--check", "test.csv", "--split"), 2, "omit --split and -o"),
-        (("threshold", "newer.json", "--check", "test.csv"), 3, "a newer schema than this release"),
+        (("threshold", "newer.json", "--check", "test.csv"), 3, "is newer than this release of abstain"),
         (("threshold", "test.csv", "--check", "test.csv"), 3, "not JSON"),
-        (("apply", "policy.json", "other.csv"), 2, "a threshold for one confidence says nothing of another"),
+        (("apply", "policy.json", "other.csv"), 2, "A threshold is valid for one confidence only"),
         (("apply", "newer.json", "test.csv"), 3, "update abstain"),
         (("apply", "policy.json", "test.csv", "-o", "test.csv"), 2, "is the input"),
         (("apply", "policy.json", "policy.json"), 3, "not a run file"),

@@ -1,4 +1,4 @@
-"""Calibrated variants in an evaluation: values, warnings, and which artifact serves which variant."""
+"""Calibrated variants in an evaluation: values, warnings, and the calibration file of each variant."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def codes(result: Any) -> list[str]:
     return [warning.code for warning in result.warnings]
 
 
-def test_the_published_artifact_of_a_calibrated_evaluation(test_run: Items) -> None:
+def test_the_published_results_json_of_a_calibrated_evaluation(test_run: Items) -> None:
     result = evaluate(
         test_run, confidence="calibrated", calibration=LOGISTIC, loss="abs", resamples=300, seed=42
     )
-    found = json.loads(encode(results_json(result, datetime(2026, 1, 3, tzinfo=UTC))))
-    assert differences(load("expected_single_calibrated.json"), found) == []
-    assert found["calibrations"][0]["run_id"] == "seeded-102"
-    jsonschema.validate(found, metrics_schema())
+    document = json.loads(encode(results_json(result, datetime(2026, 1, 3, tzinfo=UTC))))
+    assert differences(load("expected_single_calibrated.json"), document) == []
+    assert document["calibrations"][0]["run_id"] == "seeded-102"
+    jsonschema.validate(document, metrics_schema())
 
 
-def test_verbalized_calibrated_ranks_as_verbalized_does(test_run: Items) -> None:
+def test_verbalized_calibrated_has_the_same_ranking_as_verbalized(test_run: Items) -> None:
     result = evaluate(
         test_run, confidence="verbalized,verbalized_calibrated", calibration=VERBALIZED, resamples=0
     )
@@ -68,7 +68,7 @@ def test_calibrated_of_another_confidence(test_run: Items) -> None:
     assert "calibrated_elsewhere" in codes(other["calibrated:consistency"])
 
 
-def test_several_artifacts_each_serve_their_variant(test_run: Items) -> None:
+def test_each_calibration_file_is_used_for_its_variant(test_run: Items) -> None:
     names = "calibrated,verbalized_calibrated,calibrated:verbalized,calibrated:secondary:token_msp+token_pe:average"
     result = evaluate(test_run, confidence=names, calibration=[LOGISTIC, VERBALIZED], resamples=0)
     assert list(result) == names.split(",")
@@ -84,7 +84,7 @@ def test_filled_features_are_counted(test_run: Items) -> None:
     assert "verbalized_confidence for 23 of 150 items" in message
 
 
-def test_judging_the_training_run_is_warned_about(test_run: Items, training_run: Items) -> None:
+def test_evaluating_the_training_run_has_a_warning(test_run: Items, training_run: Items) -> None:
     own = fit_verbalized(training_run)
     for calibration in (VERBALIZED, own):
         result = evaluate(
@@ -107,37 +107,37 @@ def test_a_comparison_calibrates_both_sides(test_run: Items) -> None:
     assert "calibrated" in result.deltas
 
 
-def test_what_is_refused(test_run: Items, training_run: Items) -> None:
-    def judge(confidence: str, calibration: Any) -> None:
+def test_invalid_calibrations_are_errors(test_run: Items, training_run: Items) -> None:
+    def evaluate_with(confidence: str, calibration: Any) -> None:
         evaluate(test_run, confidence=confidence, calibration=calibration, resamples=0)
 
     for name in ("calibrated", "verbalized_calibrated", "calibrated:token_msp"):
         with pytest.raises(ArgumentError, match=f"'{name}' needs a calibration artifact, and none was given"):
-            judge(name, None)
+            evaluate_with(name, None)
     with pytest.raises(
         ArgumentError, match="needs a calibrator trained on features .* verbalized_calibrated uses"
     ):
-        judge("calibrated", VERBALIZED)
+        evaluate_with("calibrated", VERBALIZED)
     with pytest.raises(ArgumentError, match=r"needs a temperature_scaling artifact .* given logistic on"):
-        judge("verbalized_calibrated", LOGISTIC)
+        evaluate_with("verbalized_calibrated", LOGISTIC)
     with pytest.raises(ArgumentError, match="needs a temperature_scaling or isotonic artifact"):
-        judge("calibrated:token_msp", LOGISTIC)
+        evaluate_with("calibrated:token_msp", LOGISTIC)
     with pytest.raises(
         ArgumentError, match="2 of the calibration artifacts fit confidence 'calibrated'; give one"
     ):
-        judge("calibrated", [LOGISTIC, ISOTONIC])
+        evaluate_with("calibrated", [LOGISTIC, ISOTONIC])
     with pytest.raises(ArgumentError, match="but no confidence that uses it"):
-        judge("llm", LOGISTIC)
+        evaluate_with("llm", LOGISTIC)
     with pytest.raises(ArgumentError, match="calibrates a base confidence, not a calibrated one"):
-        judge("calibrated:calibrated", ISOTONIC)
+        evaluate_with("calibrated:calibrated", ISOTONIC)
     with pytest.raises(ArgumentError, match="unknown confidence 'token_mps' .did you mean 'token_msp'"):
-        judge("calibrated:token_mps", ISOTONIC)
+        evaluate_with("calibrated:token_mps", ISOTONIC)
     with pytest.raises(DataError, match=r"confidence calibrated:llm: .* must lie in \[0, 1\], got"):
-        judge("calibrated:llm", VERBALIZED)
+        evaluate_with("calibrated:llm", VERBALIZED)
     with pytest.raises(ArgumentError, match="combines base confidences only"):
-        judge("secondary:calibrated+llm:average", LOGISTIC)
+        evaluate_with("secondary:calibrated+llm:average", LOGISTIC)
     with pytest.raises(ArgumentError, match="no such file"):
-        judge("calibrated", "nowhere.json")
+        evaluate_with("calibrated", "nowhere.json")
     trained = train(training_run, method="platt", features="token_msp")
     bare = Items.from_arrays([1, 0], [1, 1], confidence=[0.1, 0.2])
     with pytest.raises(DataError, match="there is no signal 'token_msp' to use as a feature"):

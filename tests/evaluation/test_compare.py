@@ -1,4 +1,4 @@
-"""Systems compared: matched by name, paired by cluster, told in words, and no more false alarms than promised."""
+"""Comparisons of systems: matching, paired differences, sentences, and the rate of false alarms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLUSTERS, SIZE = 30, 4
 def system(
     seed: int, *, quality: float = 1.0, declines: float = 0.0, clusters: int = CLUSTERS, size: int = SIZE
 ) -> Items:
-    """A system whose answers are right more often the better it is; truths are the same for every seed."""
+    """Return a system whose answers are right more often if its quality is higher; labels do not depend on the seed."""
     cluster = np.repeat(np.arange(clusters), size)
     truth = np.random.default_rng(99).integers(0, 2, clusters * size)
     rng = np.random.default_rng(seed)
@@ -42,7 +42,7 @@ def evaluated(systems: dict[str, Items], **options: Any) -> Any:
 
 
 def rank(found: Any, system: str, metric: str) -> Any:
-    """The rank of a system, by the one confidence that it was asked with."""
+    """Return the rank of a system by its only confidence."""
     return next(
         rank
         for (name, _, key), rank in found.ranks.items()
@@ -55,13 +55,13 @@ def shuffled(items: Items, seed: int = 0) -> Items:
 
 
 def test_two_systems_by_hand() -> None:
-    """Twenty clusters of one item: A errs in ten of them, B in none; augrc without ties is a sum of prefix sums."""
+    """Twenty clusters of one item: A is wrong in ten of them, B in none."""
     truth, item = [1] * 20, [f"q{i}" for i in range(20)]
     sure = np.linspace(1, 0.5, 20)
     a = Items.from_arrays(truth, [1] * 10 + [0] * 10, item=item, confidence=sure)
     b = Items.from_arrays(truth, [1] * 20, item=item, confidence=sure)
     found = evaluated({"A": a, "B": b})
-    # The loss sum climbs from 0 at 10 items to 10 at 20: a triangle of 10 by 10, over 20 squared.
+    # The loss sum grows from 0 at 10 items to 10 at 20: a triangle of 10 by 10, divided by 20 squared.
     assert found.systems["A"].estimate("augrc").value == pytest.approx(50 / 400)
     assert found.systems["B"].estimate("augrc").value == 0.0
     (difference,) = found.differences
@@ -77,7 +77,7 @@ def test_two_systems_by_hand() -> None:
 
 
 def test_two_sides_and_named_systems_are_one_comparison() -> None:
-    """The same matching, the same numbers, whether all selective metrics are asked for or two by name."""
+    """Matching and numbers are the same, whether all selective metrics are requested or two by name."""
     left, right = (read(EXAMPLES / "run_b.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     options: dict[str, Any] = {"resamples": 300, "seed": 3, "intersection_only": True}
     two = compare(left, right, confidence="llm", **options)
@@ -97,7 +97,7 @@ def test_two_sides_and_named_systems_are_one_comparison() -> None:
         )
 
 
-def test_rows_are_matched_by_name_and_never_by_place() -> None:
+def test_rows_are_matched_by_name_and_never_by_position() -> None:
     systems = {"a": system(1), "b": system(2, quality=2.0)}
     straight = evaluated(systems)
     mixed = evaluated({"a": shuffled(systems["a"], 5), "b": shuffled(systems["b"], 6)})
@@ -118,7 +118,7 @@ def test_unnamed_rows_cannot_be_matched() -> None:
         evaluated({"a": twice, "b": twice})
 
 
-def test_one_name_is_enough_where_it_tells_all_rows_apart() -> None:
+def test_one_name_is_enough_if_it_is_different_for_every_row() -> None:
     truth, answer, sure = [1, 0, 1], [1, 1, 1], [0.9, 0.5, 0.7]
     by_item = Items.from_arrays(truth, answer, confidence=sure, item=["x", "y", "z"])
     found = evaluated({"a": by_item, "b": shuffled(by_item)})
@@ -126,25 +126,25 @@ def test_one_name_is_enough_where_it_tells_all_rows_apart() -> None:
     assert found.differences[0].estimate.value == 0.0
     by_cluster = Items.from_arrays(truth, answer, confidence=sure, cluster=["x", "y", "z"])
     assert evaluated({"a": by_cluster, "b": shuffled(by_cluster)}).matching.by == ("cluster",)
-    # Where one side names clusters and the other does not, the named ones say what belongs together.
+    # If only one side has clusters, they apply to both.
     grouped = Items.from_arrays(truth, answer, confidence=sure, item=["x", "y", "z"], cluster=["p", "p", "q"])
     assert evaluated({"a": by_item, "b": grouped}).matching.clusters == 2
 
 
-def test_missing_items_are_an_error_unless_the_intersection_is_asked_for() -> None:
-    whole = system(1)
+def test_missing_items_are_an_error_unless_the_intersection_is_requested() -> None:
+    complete = system(1)
     part = system(2).take(np.arange(CLUSTERS * SIZE) > 2)
     with pytest.raises(
         DataError, match=r"of 120 items b lacks 3 \(b the first one: cluster 0, item 0\), 117 are in all"
     ):
-        evaluated({"a": whole, "b": part})
-    found = evaluated({"a": whole, "b": part}, intersection_only=True)
+        evaluated({"a": complete, "b": part})
+    found = evaluated({"a": complete, "b": part}, intersection_only=True)
     assert (found.matching.total, found.matching.shared, found.matching.evaluated) == (120, 117, 117)
     assert dict(found.matching.missing) == {"a": 0, "b": 3}
     assert any(warning.code == "missing_items" for warning in found.warnings)
 
 
-def test_failed_items_are_left_out_of_all_systems_and_counted() -> None:
+def test_failed_items_are_excluded_from_all_systems_and_counted() -> None:
     items = system(1)
     failed = np.zeros(len(items), bool)
     failed[:5] = True
@@ -159,7 +159,7 @@ def test_failed_items_are_left_out_of_all_systems_and_counted() -> None:
     assert any("5 of 120 shared items are left out" in str(warning) for warning in found.warnings)
 
 
-def test_bad_calls() -> None:
+def test_invalid_arguments_are_errors() -> None:
     a, b = system(1), system(2)
     with pytest.raises(ArgumentError, match="at least two systems, got 1"):
         evaluated({"a": a})
@@ -176,7 +176,9 @@ def test_bad_calls() -> None:
     with pytest.raises(ArgumentError, match="margin must be greater than 0, got -1"):
         evaluated({"a": a, "b": b}, margin=-1)
     run = read(EXAMPLES / "run_b.json", mode="few_shot")
-    with pytest.raises(ArgumentError, match="a: one confidence ranks a system, got llm, total_evidence"):
+    with pytest.raises(
+        ArgumentError, match="a: a system is ranked by one confidence, got llm, total_evidence"
+    ):
         evaluated({"a": run, "b": run}, confidence={"a": "llm,total_evidence"})
     with pytest.raises(ArgumentError, match="unknown system 'z'; known: a, b"):
         evaluated({"a": a, "b": b}, confidence={"z": "confidence"})
@@ -199,7 +201,7 @@ def test_bad_calls() -> None:
         evaluated({"a": a, "b": empty})
 
 
-def test_items_that_have_not_the_same_truth_are_refused_and_counted() -> None:
+def test_items_with_different_labels_are_an_error_and_counted() -> None:
     a = system(1)
     truth = a.truth.copy()
     truth[7] = 1 - truth[7]
@@ -214,12 +216,12 @@ def test_items_that_have_not_the_same_truth_are_refused_and_counted() -> None:
         "1 of 120 items have not the same truth in all systems: are they the same items?"
     ]
     assert not evaluated({"a": a, "b": system(2)}).warnings
-    # One and the same label, written as a number here and as text there, is one truth.
+    # A label that is a number in one system and the same text in the other is the same label.
     words = replace(a, truth=np.array([f"{value:.0f}" for value in a.truth], dtype=object))
     assert evaluated({"a": a, "b": words}).matching.different_truths == 0
 
 
-def test_rows_are_matched_by_their_order_where_that_is_said() -> None:
+def test_rows_are_matched_by_their_order_if_requested() -> None:
     truth = [1, 0, 1, 0]
     a = Items.from_arrays(truth, [1, 1, 1, 1], confidence=[0.9, 0.5, 0.7, 0.4])
     b = Items.from_arrays(truth, truth, confidence=[0.9, 0.5, 0.7, 0.4])
@@ -234,7 +236,7 @@ def test_rows_are_matched_by_their_order_where_that_is_said() -> None:
         evaluated({"a": a, "b": b}, match="row")
 
 
-def test_many_systems_every_pair_one_family() -> None:
+def test_all_pairs_of_systems_are_one_family() -> None:
     systems = {
         name: system(seed, quality=q) for name, seed, q in (("a", 1, 0.0), ("b", 2, 0.2), ("c", 3, 3.0))
     }
@@ -250,23 +252,23 @@ def test_many_systems_every_pair_one_family() -> None:
     assert [(each.left, each.right) for each in against.differences] == [("b", "a"), ("b", "c")]
 
 
-def test_every_metric_is_a_family_of_its_own_and_named_in_words() -> None:
+def test_every_metric_is_a_separate_family_and_has_a_name_in_sentences() -> None:
     found = evaluated({"a": system(1), "b": system(2, quality=3.0)}, metrics="augrc,accuracy,cmax")
     assert [each.metric for each in found.differences] == ["accuracy", "cmax", "augrc"]
     assert found.sentences[0].startswith("Accuracy: b is better than a by ")
     assert found.sentences[2].startswith("AUGRC at coverage 1.00: b is better than a by ")
     assert found.difference("a", "b", "accuracy").winner == "b"
-    # Two systems are a family of one, whatever else is asked beside: the p-value is its own.
+    # With two systems the family has one difference, so the p-value is not corrected, whatever else is requested.
     assert all(each.p == each.p_adjusted and each.family == 1 for each in found.differences if each.verdict)
-    # Coverage is neither good nor bad, so that it has no verdict and ranks nothing.
+    # Coverage has no better direction, so it has no verdict and no rank.
     assert found.difference("a", "b", "cmax").verdict is None
     assert rank(found, "a", "cmax") is None
     with pytest.raises(ArgumentError, match="a and b were not compared by aurc"):
         found.difference("a", "b", "aurc")
 
 
-def test_different_coverage_is_compared_at_matched_coverage_too() -> None:
-    """The shy system has the smaller AUGRC for answering less; where both answer as much, it is the worse one."""
+def test_systems_with_different_coverages_are_compared_at_matched_coverage() -> None:
+    """The shy system has the smaller AUGRC because it answers less; at matched coverage it is worse."""
     shy, bold = system(1, quality=-0.5, declines=0.6), system(2, quality=1.5)
     found = evaluated({"shy": shy, "bold": bold})
     whole, matched = found.differences
@@ -295,7 +297,7 @@ def test_different_coverage_is_compared_at_matched_coverage_too() -> None:
 
 
 def test_both_intervals_at_matched_coverage_lie_on_the_side_of_the_difference() -> None:
-    """Right - left: the right system errs less by far, so that every interval of the difference is below 0."""
+    """The right system has far fewer errors, so that every interval of right - left is below 0."""
     shy, bold = system(1, quality=-1.0, declines=0.5), system(2, quality=3.0)
     for metric in ("augrc", "accuracy"):
         matched = evaluated({"shy": shy, "bold": bold}, metrics=metric, resamples=500).differences[-1]
@@ -306,7 +308,7 @@ def test_both_intervals_at_matched_coverage_lie_on_the_side_of_the_difference() 
         assert matched.estimate.low < matched.estimate.value < matched.estimate.high < 0.0
 
 
-def test_without_a_confidence_the_answers_that_are_left_are_taken_at_random() -> None:
+def test_without_a_confidence_the_answers_up_to_the_matched_coverage_are_chosen_at_random() -> None:
     """Half of the answers, all tied: the selective accuracy stays, the proportion of wrong answers halves."""
     shy, bold = system(1, declines=0.5), system(2)
     bare = {name: replace(items, signals={}) for name, items in (("shy", shy), ("bold", bold))}
@@ -319,17 +321,19 @@ def test_without_a_confidence_the_answers_that_are_left_are_taken_at_random() ->
     wrong = found.difference("shy", "bold", "wrong_rate")
     assert wrong.right_value == pytest.approx((1 - own) * accuracy.coverage)
     (warning,) = found.warnings
-    assert warning.message.endswith("without a confidence, answers are left out at random")
+    assert warning.message.endswith(
+        "without a confidence, the answers up to that coverage are chosen at random"
+    )
 
 
-def test_any_name_will_do() -> None:
+def test_systems_may_have_any_name() -> None:
     systems = {"matched": system(1, declines=0.5), "": system(2), "coverage": system(3, declines=0.2)}
     found = evaluated(systems, resamples=50)
     assert len(found.differences) == 6
     assert found.difference("matched", "coverage", matched=True).coverage < 1.0
 
 
-def test_nothing_answered_never_wins() -> None:
+def test_a_system_without_answers_never_wins() -> None:
     silent = system(1, declines=1.1)
     assert silent.counts.answered == 0
     for metrics in ("augrc", "aurc", "accuracy", "selective_accuracy", "effective_reliability"):
@@ -340,9 +344,7 @@ def test_nothing_answered_never_wins() -> None:
             assert each.winner != "silent"
             if "silent" in (each.left, each.right):
                 assert math.isnan(each.p)
-                assert (
-                    "silent answered nothing, and a system that answers nothing must not win" in each.sentence
-                )
+                assert "silent answered no item, and a system without answers must not win" in each.sentence
         assert any(warning.code == "nothing_answered" for warning in found.warnings)
 
 
@@ -356,19 +358,19 @@ def test_verdicts_need_no_resamples_and_do_not_depend_on_them() -> None:
 
 
 @pytest.mark.parametrize(("quality", "verdict"), [(4.0, "right"), (-4.0, "left"), (1.0, "inconclusive")])
-def test_the_verdict_and_the_interval_are_one_decision(quality: float, verdict: str) -> None:
+def test_the_verdict_agrees_with_the_interval(quality: float, verdict: str) -> None:
     found = evaluated({"a": system(1), "b": system(2, quality=quality)}, metrics="augrc,accuracy")
     for each in found.differences:
         low, high = each.estimate.interval
         assert each.verdict == verdict
         assert (each.verdict == "inconclusive") == (low <= 0.0 <= high)
-        told = {"right": "b is better", "left": "a is better", "inconclusive": "inconclusive"}
-        assert each.conclusion == told[verdict]
+        conclusions = {"right": "b is better", "left": "a is better", "inconclusive": "inconclusive"}
+        assert each.conclusion == conclusions[verdict]
 
 
-def test_many_pairs_are_decided_where_the_data_are_clear() -> None:
-    """Twelve systems, 66 pairs: 5% right against 93% right cannot be a matter of resamples."""
-    systems = {f"s{place:02}": system(place, quality=-3 + place * 0.5, clusters=60) for place in range(12)}
+def test_clear_differences_are_decided_among_many_pairs() -> None:
+    """Twelve systems, 66 pairs: a system with 5% right answers is clearly worse than one with 93%."""
+    systems = {f"s{index:02}": system(index, quality=-3 + index * 0.5, clusters=60) for index in range(12)}
     found = evaluated(systems, metrics="augrc,accuracy,aurc,cmax")
     for metric in ("augrc", "accuracy", "aurc"):
         extreme = found.difference("s00", "s11", metric)
@@ -376,26 +378,34 @@ def test_many_pairs_are_decided_where_the_data_are_clear() -> None:
         assert extreme.p_adjusted < 1e-6
     assert sum(each.winner is not None for each in found.differences) > 100
     for each in found.differences:
-        if "more clusters would decide" in each.sentence:
-            assert each.clusters_needed > 60
+        assert "needed" not in each.sentence
+
+
+def test_the_number_of_clusters_needed_is_in_the_sentence_only_with_a_margin() -> None:
+    systems = {"a": system(1), "b": system(4)}
+    (without,) = evaluated(systems).differences
+    assert without.finding == f"inconclusive, b - a = {without.estimate}"
+    assert without.more_clusters > 0
+    (each,) = evaluated(systems, margin=0.001).differences
+    assert each.finding.endswith(" clusters are needed to detect a difference of 0.001")
 
 
 def test_intervals_that_hold_together_are_wider() -> None:
     systems = {name: system(seed) for name, seed in (("a", 1), ("b", 2), ("c", 3))}
-    alone, together = evaluated(systems), evaluated(systems, simultaneous=True)
-    for one, other in zip(alone.differences, together.differences, strict=True):
+    separate, together = evaluated(systems), evaluated(systems, simultaneous=True)
+    for one, other in zip(separate.differences, together.differences, strict=True):
         assert other.estimate.low < one.estimate.low < one.estimate.high < other.estimate.high
         assert "simultaneous for 3 pairs" in other.estimate.method
         assert one.verdict == other.verdict
 
 
-def test_one_cluster_is_no_verdict() -> None:
+def test_one_cluster_gives_no_verdict() -> None:
     found = evaluated({"a": system(1, clusters=1), "b": system(2, quality=4.0, clusters=1)})
-    reason = "one cluster alone says nothing about others"
+    reason = "there is only one cluster, so there is no confidence interval"
     assert found.sentences == (f"AUGRC at coverage 1.00: cannot compare a and b: {reason}",)
 
 
-def test_undefined_metrics_say_why() -> None:
+def test_undefined_metrics_have_a_reason() -> None:
     found = evaluated({"a": system(1), "b": system(2)}, metrics="deferral_alignment")
     assert "deferral_alignment is undefined for a: " in found.sentences[0]
     assert rank(found, "a", "deferral_alignment") is None
@@ -405,8 +415,8 @@ INCONCLUSIVE = "inconclusive, C - A = 0.0030 [-0.0050, 0.0110]"
 
 
 def difference(**changes: Any) -> Difference:
-    """A difference that decides nothing: 0.003 with a standard error of 0.004 over 60 participants."""
-    made = Difference(
+    """Return an inconclusive difference: 0.003 with a standard error of 0.004 over 60 participants."""
+    inconclusive = Difference(
         metric="augrc",
         direction="lower",
         confidence="llm",
@@ -420,33 +430,34 @@ def difference(**changes: Any) -> Difference:
         p_adjusted=0.46,
         cluster_noun="participant",
     )
-    return replace(made, **changes)
+    return replace(inconclusive, **changes)
 
 
-def test_power_in_words() -> None:
-    # 60 * (2.801585 * 0.004 / 0.003)^2 = 837.2, so 778 more, which two figures round up to 780.
-    cannot = "AUGRC of answered items: inconclusive, C - A = 0.0030 [-0.0050, 0.0110]"
-    assert (
-        difference(clusters_needed=838.0).sentence == f"{cannot}; about 780 more participants would decide it"
-    )
-    assert (
-        difference(clusters_needed=300.0).sentence == f"{cannot}; about 240 more participants would decide it"
-    )
-    assert difference(clusters_needed=67.0).sentence == f"{cannot}; about 7 more participants would decide it"
-    assert difference(clusters_needed=math.inf).sentence == f"{cannot}; they do not differ here"
-    assert (
-        difference(clusters_needed=6001.0).sentence
-        == f"{cannot}; more than 100 times as many participants would decide it"
-    )
-    assert (
-        difference(clusters_needed=6000.0).sentence
-        == f"{cannot}; about 6,000 more participants would decide it"
-    )
-    assert difference(clusters_needed=1260.0).sentence.endswith(
-        "about 1,200 more participants would decide it"
-    )
-    # More data would tell only where there are fewer than that.
-    assert difference(clusters_needed=60.0).sentence == difference(clusters_needed=50.0).sentence == cannot
+@pytest.mark.parametrize(
+    ("clusters_needed", "needed"),
+    [
+        # 838 - 60 = 778, which is rounded up to two digits.
+        (838.0, "about 780 more participants"),
+        (300.0, "about 240 more participants"),
+        (67.0, "about 7 more participants"),
+        (1260.0, "about 1,200 more participants"),
+        (6000.0, "about 6,000 more participants"),
+        (6001.0, "more than 100 times as many participants"),
+        (math.inf, "more than 100 times as many participants"),
+        (60.0, ""),
+        (50.0, ""),
+    ],
+)
+def test_clusters_needed_in_words(clusters_needed: float, needed: str) -> None:
+    margin = MarginVerdict(0.002, left_not_worse=False, right_not_worse=False)
+    sentence = f"AUGRC of answered items: {INCONCLUSIVE}"
+    expected = f"{sentence}; {needed} are needed to detect a difference of 0.002" if needed else sentence
+    assert difference(clusters_needed=clusters_needed, margin=margin).sentence == expected
+    # Without a margin, the number would only be about the observed difference.
+    assert difference(clusters_needed=clusters_needed).sentence == sentence
+    # Systems that are equivalent need no further clusters.
+    equivalent = MarginVerdict(0.02, left_not_worse=True, right_not_worse=True)
+    assert "needed" not in difference(clusters_needed=clusters_needed, margin=equivalent).sentence
 
 
 def test_margins_in_words() -> None:
@@ -459,23 +470,22 @@ def test_margins_in_words() -> None:
 
 
 def test_margins_by_hand() -> None:
-    """The interval 0.003 +- 2.001 * 0.004 reaches from -0.005 to 0.011: within 0.012, and A at most 0.006 worse."""
+    """A side is not worse by more than a margin if the interval excludes that margin."""
     systems = {"a": system(1), "b": system(4)}
     (each,) = evaluated(systems, margin=0.5).differences
     low, high = each.estimate.interval
     assert each.margin.equivalent
     margin = (abs(low) + abs(high)) / 2
     (each,) = evaluated(systems, margin=margin).differences
-    # Lower is better: the right side is worse where the difference is large.
+    # Lower is better, so the right side is worse if the difference is large.
     assert each.margin.right_not_worse == (high < margin)
     assert each.margin.left_not_worse == (low > -margin)
     assert not each.margin.equivalent
 
 
 def test_verdicts_in_words() -> None:
-    told = {"p": 0.001, "p_adjusted": 0.003}
     change = Estimate(-0.012, -0.020, -0.004, se=0.004, clusters=60)
-    better = difference(estimate=change, right="B", **told)
+    better = difference(estimate=change, right="B", p=0.001, p_adjusted=0.003)
     assert better.sentence == "AUGRC of answered items: B is better than A by 0.0120 [0.0040, 0.0200]"
     assert (better.verdict, better.conclusion, better.winner) == ("right", "B is better", "B")
     higher = replace(better, direction="higher")
@@ -495,27 +505,28 @@ def test_verdicts_in_words() -> None:
     assert answered.sentence.startswith("ECE of answered items (coverages 1.0000 and 0.9999): B is better")
     grouped = replace(better, metric="accuracy", comparison="penalized", group="site=A")
     assert grouped.subject() == "Accuracy in site=A"
-    # Told alone, but not among the others.
+    # Significant by itself, but not after the correction.
     assert replace(better, p_adjusted=0.06).winner is None
 
 
-def test_power_is_of_the_observed_difference_or_of_the_margin() -> None:
+def test_clusters_needed_are_for_the_margin_or_the_observed_difference() -> None:
     systems = {"a": system(1), "b": system(4)}
     (each,) = evaluated(systems).differences
     assert each.winner is None
     reach = 1.959964 + 0.841621  # the t distribution adds a little
     expected = CLUSTERS * (reach * each.estimate.se / each.estimate.value) ** 2
     assert each.clusters_needed == pytest.approx(expected, abs=4)
-    (asked,) = evaluated(systems, margin=0.01).differences
-    assert asked.clusters_needed == pytest.approx(CLUSTERS * (reach * each.estimate.se / 0.01) ** 2, abs=4)
+    (with_margin,) = evaluated(systems, margin=0.01).differences
+    expected = CLUSTERS * (reach * each.estimate.se / 0.01) ** 2
+    assert with_margin.clusters_needed == pytest.approx(expected, abs=4)
 
 
-def test_among_many_pairs_more_clusters_are_needed() -> None:
-    """Of three pairs each is held against a third of alpha, which is sure to do."""
+def test_more_clusters_are_needed_among_many_pairs() -> None:
+    """Each of three pairs is tested at a third of alpha, which is always sufficient."""
     found = evaluated({"a": system(1), "b": system(4), "c": system(6)})
-    told = [each for each in found.differences if each.winner is None]
-    assert told
-    for each in told:
+    inconclusive = [each for each in found.differences if each.winner is None]
+    assert inconclusive
+    for each in inconclusive:
         assert each.family == 3
         # z(1 - 0.05 / 6) + z(0.8) = 2.393980 + 0.841621
         expected = CLUSTERS * (3.235601 * each.estimate.se / each.estimate.value) ** 2
@@ -543,30 +554,30 @@ def test_same_seed_same_numbers() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["augrc", "aurc"])
 def test_false_alarms_with_forty_clusters_are_at_most_nominal(metric: str) -> None:
-    """Two systems that are equally good, 40 clusters: how often is one called better, at 5%?"""
+    """Two systems are equally good, with 40 clusters: one is called better at most 5% of the time."""
     runs = 600
     alarms = 0
     for run in range(runs):
         pair = {"a": system(2 * run, clusters=40, size=3), "b": system(2 * run + 1, clusters=40, size=3)}
         found = evaluated(pair, metrics=metric, seed=run)
         alarms += found.differences[0].winner is not None
-    # The rate itself, and twice the error that so many runs leave.
+    # The nominal rate plus two standard errors.
     assert alarms / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
 
 
 @pytest.mark.slow
-def test_false_alarms_of_a_whole_table_are_at_most_nominal() -> None:
-    """Four systems that are equally good, six pairs: how often is any called better?"""
+def test_false_alarms_among_six_pairs_are_at_most_nominal() -> None:
+    """Four systems are equally good: any of the six pairs is called different at most 5% of the time."""
     runs = 100
     alarms = 0
     for run in range(runs):
-        systems = {name: system(4 * run + place, clusters=40, size=3) for place, name in enumerate("abcd")}
+        systems = {name: system(4 * run + index, clusters=40, size=3) for index, name in enumerate("abcd")}
         found = evaluated(systems, seed=run)
         alarms += any(each.winner is not None for each in found.differences)
     assert alarms / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
 
 
-def test_every_pair_is_there_once() -> None:
+def test_every_pair_is_compared_once() -> None:
     systems = {str(seed): system(seed) for seed in range(4)}
     found = evaluated(systems, resamples=50)
     pairs = {(each.left, each.right) for each in found.differences}

@@ -1,4 +1,4 @@
-"""Judging intervals and sets: the bootstrap against copied rows, verdicts, and what is refused."""
+"""Evaluation of intervals and sets: the bootstrap against copied rows, verdicts and errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SET_METRICS: dict[str, Callable[..., Any]] = {
 def _copied_rows(
     case: dict[str, np.ndarray], metric: Callable[..., Any], names: tuple[str, str]
 ) -> np.ndarray:
-    """The replicates of a metric on rows that were really copied."""
+    """Return the replicates of a metric on rows that were actually copied."""
     cluster_ids = np.unique(case["cluster"])
     stream = np.random.RandomState(7)
     replicates = []
@@ -136,25 +136,25 @@ def test_several_levels_groups_and_the_score_over_all_levels() -> None:
     assert [each.nominal for each in result.by_nominal] == [0.5, 0.8]
     expected = intervals.weighted_interval_score(case["truth"], case["bounds"], level=[0.5, 0.8])
     assert result.metrics["weighted_interval_score"].value == pytest.approx(expected)
-    for place, level in enumerate(result.by_nominal):
+    for index, level in enumerate(result.by_nominal):
         by_site = intervals.interval_coverage_by_group(
-            case["truth"], case["bounds"][:, :, place], case["site"]
+            case["truth"], case["bounds"][:, :, index], case["site"]
         )
         assert [part.label for part in level.groups["site"]] == list(by_site.groups)
         assert [part.coverage.value for part in level.groups["site"]] == pytest.approx(by_site.coverage)
         assert [part.count for part in level.groups["site"]] == by_site.counts.tolist()
         assert level["worst_coverage[site]"].value == by_site.score
         gap = intervals.interval_coverage_gap(
-            case["truth"], case["bounds"][:, :, place], case["site"], level=level.nominal
+            case["truth"], case["bounds"][:, :, index], case["site"], level=level.nominal
         )
         assert level["coverage_gap[site]"].value == pytest.approx(gap)
         assert [part.count for part in level.strata] == [20, 20, 20]
         assert level.width_quantiles[50] == np.median(
-            case["bounds"][:, 1, place] - case["bounds"][:, 0, place]
+            case["bounds"][:, 1, index] - case["bounds"][:, 0, index]
         )
 
 
-def test_without_an_interval_the_values_stay() -> None:
+def test_without_intervals_the_values_are_the_same() -> None:
     case = _case()
     with_draws = evaluate_intervals(
         case["truth"], case["bounds"], nominal=[0.5, 0.8], interval="percentile", resamples=5
@@ -177,15 +177,16 @@ def test_infinite_intervals_have_infinite_means_with_intervals_and_a_warning() -
     width = result.by_nominal[0]["mean_width"]
     assert width.value == math.inf
     assert width.reason == "at least one interval is infinite"
-    assert (width.low, width.high) == (1.0, math.inf)  # one resample in eight holds neither of the two
+    assert (width.low, width.high) == (1.0, math.inf)  # one resample in eight has neither of the two
     assert math.isnan(width.se)
     assert any(
-        "5% of the intervals that claim 0.8 are infinite" in str(warning) for warning in result.warnings
+        "5% of the intervals with nominal coverage 0.8 are infinite" in str(warning)
+        for warning in result.warnings
     )
 
 
-def test_intervals_of_one_width_say_nothing_about_conditional_coverage() -> None:
-    """The first claim has one width; the second has two, and keeps its three strata."""
+def test_intervals_of_one_width_have_no_information_about_conditional_coverage() -> None:
+    """The first nominal coverage has one width; the second has two, and keeps its three strata."""
     truth, half = np.r_[np.zeros(70), np.full(30, 9.0)], np.tile([1.0, 2.0], 50)
     bounds = np.stack([np.tile([-1.0, 1.0], (100, 1)), np.column_stack([-half, half])], axis=2)
     feature = {"constant": np.ones(100)}
@@ -201,23 +202,25 @@ def test_intervals_of_one_width_say_nothing_about_conditional_coverage() -> None
     assert varying["hsic"].interval is not None
     assert len(varying.strata) == 3
     messages = [str(each) for each in result.warnings if each.code == "one_width"]
-    assert messages == [f"the intervals that claim 0.7 have {sentence}"]
+    assert messages == [f"the intervals with nominal coverage 0.7 have {sentence}"]
 
 
-def test_what_is_undefined_says_why() -> None:
+def test_undefined_metrics_have_a_reason() -> None:
     result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], nominal=0.9, bins=3, resamples=0)
     level = result.by_nominal[0]
-    assert level["coverage_width_criterion"].reason == "all truths are alike, and it divides by their range"
-    assert level.strata[2].coverage.reason == "no row falls here"
+    assert level["coverage_width_criterion"].reason == (
+        "all true values are equal, and the criterion divides by their range"
+    )
+    assert level.strata[2].coverage.reason == "there are no such rows"
     assert level.strata[2].verdict is None
-    alone = evaluate_intervals([1], [[0, 2]], nominal=0.9, resamples=10)
-    assert alone.by_nominal[0]["hsic"].reason == "it needs at least two rows"
-    assert alone.by_nominal[0].verdict.verdict == "inconclusive"
-    assert alone.warnings[0].code == "few_clusters"
+    one_row = evaluate_intervals([1], [[0, 2]], nominal=0.9, resamples=10)
+    assert one_row.by_nominal[0]["hsic"].reason == "it needs at least two rows"
+    assert one_row.by_nominal[0].verdict.verdict == "inconclusive"
+    assert one_row.warnings[0].code == "few_clusters"
 
 
 def test_the_worst_part_has_an_interval_from_the_parts() -> None:
-    """By hand: both ends are the lowest there are, the upper ones made for all parts together."""
+    """By hand: both ends are the lowest of the parts; the upper ends hold for all parts together."""
     site, covered = (
         np.repeat(["a", "b"], 40),
         np.r_[np.ones(38), np.zeros(2), np.ones(30), np.zeros(10)] == 1.0,
@@ -243,7 +246,7 @@ def test_a_part_of_one_cluster_could_be_the_worst() -> None:
     assert (found["worst_coverage[site]"].low, found["worst_coverage[site]"].high) == (0.0, 1.0)
 
 
-def test_a_quantile_of_widths_that_are_all_alike_may_lie_beyond_them() -> None:
+def test_a_quantile_of_equal_widths_may_lie_beyond_them() -> None:
     few, many = (
         evaluate_intervals(np.zeros(rows), [[-1, 1]] * rows, nominal=0.9).by_nominal[0] for rows in (20, 200)
     )
@@ -251,25 +254,25 @@ def test_a_quantile_of_widths_that_are_all_alike_may_lie_beyond_them() -> None:
     assert (many["width_quantile[0.95]"].low, many["width_quantile[0.95]"].high) == (2.0, 2.0)
 
 
-def test_an_interval_score_without_a_miss_counts_one_that_was_not_seen() -> None:
-    """By hand: 100 rows of width 2 at a claim of 0.9, and one truth a tenth of the width outside."""
+def test_the_interval_of_a_score_without_a_miss_assumes_one() -> None:
+    """By hand: 100 rows of width 2 with nominal coverage 0.9, and one true value a tenth of the width outside."""
     result = evaluate_intervals(np.zeros(100), [[-1, 1]] * 100, nominal=0.9)
     found = result.by_nominal[0]["winkler_score"]
     cost = math.sqrt(2) * 2 / 0.1 * 0.2
     reach = student.ppf(0.975, 99) * cost * math.sqrt(1 / 100 / 100) / 2.0
     assert (found.low, found.high) == pytest.approx((2.0 / math.exp(reach), 2.0 * math.exp(reach)), rel=1e-9)
     (warning,) = [each for each in result.warnings if each.code == "few_misses"]
-    assert "rests on misses in 0 clusters; with fewer than 20, its interval can lie too low" in str(warning)
+    assert "miss true values in only 0 clusters; with fewer than 20, the confidence interval" in str(warning)
 
 
-def test_sizes_that_do_not_occur_are_warned_of_where_rows_are_few() -> None:
+def test_set_sizes_that_do_not_occur_have_a_warning_if_rows_are_few() -> None:
     few, many = (evaluate_sets([0, 1] * half, [[True, True]] * 2 * half, nominal=0.9) for half in (20, 60))
     (warning,) = [each for each in few.warnings if each.code == "unseen_sizes"]
-    assert str(warning).startswith("of 3 strata of size, 2 have no set that claims 0.9")
+    assert str(warning).startswith("2 of 3 strata of set size have no set with nominal coverage 0.9; ")
     assert "unseen_sizes" not in [each.code for each in many.warnings]
 
 
-def test_a_slab_of_one_row_is_undefined_and_says_why() -> None:
+def test_a_slab_of_one_row_is_undefined_with_a_reason() -> None:
     found = evaluate_intervals([0.0], [[-1, 1]], nominal=0.9, features={"x": [0.1]}).by_nominal[0]
     assert math.isnan(found["worst_slab_coverage"].value)
     assert found["worst_slab_coverage"].reason == "no held-out row falls into the slab"
@@ -300,7 +303,7 @@ def test_the_worst_slab_has_an_interval() -> None:
     assert result.by_nominal[0]["feature_stratified_coverage[a]"].value == by_feature.score
 
 
-def test_quantiles_are_judged_with_clusters() -> None:
+def test_quantiles_are_evaluated_with_clusters() -> None:
     rng = np.random.default_rng(6)
     truth, table = rng.normal(size=90), np.sort(rng.normal(size=(90, 3)), axis=1)
     cluster, proportions = np.repeat(np.arange(30), 3), [0.1, 0.5, 0.9]
@@ -315,7 +318,7 @@ def test_quantiles_are_judged_with_clusters() -> None:
         assert part.proportion.low <= part.proportion.value <= part.proportion.high
 
 
-def test_class_names_reach_the_groups() -> None:
+def test_groups_have_the_names_of_the_classes() -> None:
     result = evaluate_sets(
         [0, 1, 1], [[1, 0], [1, 0], [1, 1]], nominal=0.8, labels=["no", "yes"], resamples=0
     )
@@ -343,8 +346,8 @@ def test_the_verdict_follows_the_interval_of_coverage(hits: int, rows: int, expe
 
 
 @pytest.mark.slow
-def test_the_verdict_and_a_gate_ask_the_interval_that_is_printed() -> None:
-    """Around every number of hits at which one of them turns, the verdict turns with the interval of coverage."""
+def test_the_verdict_comes_from_the_printed_interval() -> None:
+    """The verdict changes at the same number of hits as the interval of the coverage."""
     seen = set()
     for hits in (*range(860, 940), 800, 1000):
         bounds = np.where(np.arange(1000)[:, None] < hits, [[-1.0, 1.0]], [[1.0, 2.0]])
@@ -357,13 +360,13 @@ def test_the_verdict_and_a_gate_ask_the_interval_that_is_printed() -> None:
     assert seen == {"over-covered", "under-covered", "inconclusive"}
 
 
-def test_without_an_interval_nothing_is_decided() -> None:
+def test_without_an_interval_the_verdict_is_inconclusive() -> None:
     bounds = np.array([[-1.0, 1.0]] * 50 + [[1.0, 2.0]] * 50)
     verdict = evaluate_intervals(np.zeros(100), bounds, nominal=0.9, interval="none").by_nominal[0].verdict
-    assert (verdict.verdict, verdict.reason) == ("inconclusive", "no interval was asked for")
+    assert (verdict.verdict, verdict.reason) == ("inconclusive", "no interval was requested")
 
 
-def test_a_margin_lets_a_plausible_level_pass() -> None:
+def test_with_a_margin_a_plausible_level_is_covered() -> None:
     nine, eight = Estimate(0.9, 0.88, 0.917), Estimate(0.8, 0.774, 0.824)
     assert coverage_verdict(nine, 0.9).verdict == "inconclusive"
     assert coverage_verdict(nine, 0.9, margin=0.03).verdict == "covered"
@@ -390,7 +393,7 @@ def test_a_coverage_is_over_covered_if_its_whole_interval_is_above_the_nominal_l
     assert (verdict.verdict, verdict.reason) == (expected, reason)
 
 
-def test_clusters_widen_the_interval_that_decides() -> None:
+def test_clusters_widen_the_interval_behind_the_verdict() -> None:
     rng = np.random.default_rng(4)
     cluster = np.repeat(np.arange(30), 20)
     hit = np.repeat(rng.random(30) < 0.8, 20)  # a patient is covered throughout, or never
@@ -402,12 +405,13 @@ def test_clusters_widen_the_interval_that_decides() -> None:
     assert apart.verdict == "under-covered"
     assert together.verdict == "inconclusive"
     assert together.estimate.interval == pytest.approx(once.estimate.interval, abs=1e-9)
-    alone = evaluate_intervals(truth, bounds, nominal=0.5, cluster=np.zeros(600)).by_nominal[0].verdict
-    assert (alone.verdict, alone.reason) == ("inconclusive", "one cluster alone says nothing about others")
+    one_cluster = evaluate_intervals(truth, bounds, nominal=0.5, cluster=np.zeros(600)).by_nominal[0].verdict
+    reason = "there is only one cluster, so there is no confidence interval"
+    assert (one_cluster.verdict, one_cluster.reason) == ("inconclusive", reason)
 
 
 @pytest.mark.slow
-def test_the_interval_that_decides_holds_its_level_on_clustered_rows() -> None:
+def test_the_interval_behind_the_verdict_holds_its_level_on_clustered_rows() -> None:
     rng = np.random.default_rng(5)
     inside = 0
     for _ in range(400):
@@ -427,7 +431,7 @@ def test_the_interval_that_decides_holds_its_level_on_clustered_rows() -> None:
         (
             lambda: evaluate_intervals([1], [[[0, 0], [1, 1]]], nominal=[0.5, 0.5]),
             ArgumentError,
-            "claim names a coverage twice",
+            "nominal has a duplicate coverage",
         ),
         (
             lambda: evaluate_intervals([1], [[0, 1]], nominal=0.9, eta=-1),
@@ -463,15 +467,17 @@ def test_the_interval_that_decides_holds_its_level_on_clustered_rows() -> None:
         (lambda: evaluate_sets([2], [[1, 0]], nominal=0.9), DataError, "class index from 0 to 1, got 2"),
     ],
 )
-def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
+def test_invalid_arguments_are_errors(
+    call: Callable[[], object], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 
 
-def test_intervals_of_items_are_judged_by_name() -> None:
+def test_intervals_of_items_are_evaluated_by_metric_names() -> None:
     items = Items.from_arrays([1, 2, 9], [1, 1, 1], intervals=[[0, 2], [0, 2], [0, 4]], weight=[1, 1, 2])
-    asked = "interval_coverage,interval_mean_width,winkler_score@0.5,interval_size_stratified_coverage,set_coverage"
-    found = abstain.evaluate(items, metrics=asked, resamples=20).metrics
+    metrics = "interval_coverage,interval_mean_width,winkler_score@0.5,interval_size_stratified_coverage,set_coverage"
+    found = abstain.evaluate(items, metrics=metrics, resamples=20).metrics
     assert found is not None
     assert found["interval_coverage"].value == 0.5  # the third row counts twice
     assert found["interval_mean_width"].value == 3.0
@@ -480,7 +486,7 @@ def test_intervals_of_items_are_judged_by_name() -> None:
     assert found["set_coverage"].reason == "no answered row has a set; name its column (--set, set=)"
 
 
-def test_sets_of_items_are_judged_by_name_whatever_the_labels() -> None:
+def test_sets_of_items_are_evaluated_by_metric_names_for_text_and_number_labels() -> None:
     truth, members = ["cat", "dog", "cat", "dog"], [[1, 0], [1, 0], [1, 1], [0, 0]]
     items = Items.from_arrays(truth, ["cat"] * 4, sets=np.array(members, bool), classes=["cat", "dog"])
     expected = {
@@ -535,8 +541,8 @@ def test_items_and_arrays_give_the_same_estimates(interval: str) -> None:
             assert getattr(found[theirs], part) == expected, ours
 
 
-def test_weighted_rows_that_all_agree_are_covered_wholly() -> None:
-    """Sums of weights that rounding leaves beside 0 or 1 ended in a math domain error, or in a made-up variance."""
+def test_weighted_rows_that_are_all_covered_have_a_coverage_of_one() -> None:
+    """Sums of weights near 0 or 1 with rounding errors led to a math domain error or to a wrong variance."""
     rng = np.random.default_rng(11)
     site = np.repeat(["a", "b", "c"], 20)
     truth = np.where(np.arange(60) < 10, 9.0, 0.0)  # half of site a is missed, all others are covered

@@ -19,7 +19,7 @@ from examples import EXAMPLES
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What may be missing of a result is there in the cases below.
+# Typed as Any, because optional attributes of a result are never None in these tests.
 compare: Any = abstain.compare
 evaluate: Any = abstain.evaluate
 
@@ -32,7 +32,7 @@ def few_shot() -> Items:
 
 
 def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> None:
-    """The slow way: draw participants, copy their items, and compute each metric by its literal definition."""
+    """Draw participants, copy their items, and compute each metric by its definition."""
     result = evaluate(
         few_shot, confidence="token_msp", loss="abs", interval="percentile", resamples=60, seed=7
     )["token_msp"]
@@ -71,7 +71,7 @@ def test_same_seed_same_numbers_and_the_level_is_a_parameter(few_shot: Items) ->
     assert other.interval != first.interval
 
 
-def test_variants_that_rank_alike_have_the_same_numbers(few_shot: Items) -> None:
+def test_variants_with_the_same_ranking_have_the_same_numbers(few_shot: Items) -> None:
     result = evaluate(few_shot, resamples=50)
     assert list(result) == ["llm", "total_evidence"]
     assert result["llm"].aurc == result["total_evidence"].aurc
@@ -117,10 +117,10 @@ class TestLosses:
     def test_a_function_and_an_array(self) -> None:
         # The more confident item costs 1, the other 9: risks 1 and 5 at coverages 1/2 and 1, so 1/2 + 3/2.
         squared = evaluate(self.items, loss=lambda truth, prediction: (truth - prediction) ** 2, resamples=0)
-        given = evaluate(self.items, loss=[9.0, 1.0], resamples=0)
-        assert squared["confidence"].aurc.value == given["confidence"].aurc.value == pytest.approx(2.0)
+        array = evaluate(self.items, loss=[9.0, 1.0], resamples=0)
+        assert squared["confidence"].aurc.value == array["confidence"].aurc.value == pytest.approx(2.0)
 
-    def test_an_array_may_hold_anything_where_nothing_is_answered(self) -> None:
+    def test_a_loss_array_may_have_any_value_for_items_without_an_answer(self) -> None:
         items = Items.from_arrays(
             [0, 1, 1], [0, 1, 1], failed=[0, 0, 1], abstained=[0, 1, 0], confidence=[1, 1, 1]
         )
@@ -145,18 +145,18 @@ class TestLosses:
             evaluate(self.items, loss=[1.0])
 
 
-class TestUndefinedIsSaid:
-    def test_nothing_answered_is_degenerate_in_words(self) -> None:
+class TestUndefinedValuesHaveReasons:
+    def test_areas_without_answers_have_a_reason(self) -> None:
         items = Items.from_arrays([0, 1], [0, 0], abstained=[True, True], confidence=[1, 1])
         result = evaluate(items, loss="abs", resamples=30)
         variant = result["confidence"]
         assert (variant.aurc.value, variant.cmax.value) == (0.0, 0.0)
-        assert "nothing was answered" in variant.aurc.reason
+        assert variant.aurc.reason == "no item was answered, so the area is 0 over an empty range"
         assert result.warnings[0].code == "nothing_answered"
         assert not variant.risk_at_coverage[0.1].defined
 
     def test_a_risk_is_found_by_the_coverage_of_the_grid(self) -> None:
-        """By hand: of twelve items the four surest are right, then one in two is wrong: 0 and 4/12."""
+        """By hand: the four most confident of twelve items are right, then every second is wrong: 0 and 4/12."""
         items = Items.from_arrays(
             [1] * 12, [1] * 4 + [0, 1] * 4, confidence=range(12, 0, -1), item=list(range(12))
         )
@@ -176,8 +176,8 @@ class TestUndefinedIsSaid:
         assert risk.reason == "coverage 0.9 cannot be reached: Cmax is 0.694"
         assert (risk.interval, risk.drop_rate) == (None, 1.0)
 
-    def test_nothing_to_judge(self) -> None:
-        with pytest.raises(DataError, match="no item to judge: the source is empty"):
+    def test_an_empty_source_is_an_error(self) -> None:
+        with pytest.raises(DataError, match="no item to evaluate: the source is empty"):
             evaluate(Items.from_arrays([], []))
 
 
@@ -195,15 +195,14 @@ class TestWarnings:
         assert "few_clusters" not in self.codes(Items.from_arrays([1] * 10, [1] * 10, confidence=range(10)))
 
     @pytest.mark.parametrize("interval", ["percentile", "bca"])
-    def test_a_bootstrap_over_few_clusters_says_how_far_it_undercovers(self, interval: str) -> None:
+    def test_the_warning_about_few_clusters_reports_the_simulated_coverage(self, interval: str) -> None:
         for clusters, warned in ((39, True), (40, False)):
             items = Items.from_arrays([1] * clusters, [1] * clusters, confidence=range(clusters))
-            found = evaluate(items, interval=interval, resamples=20).warnings
-            told = [warning.message for warning in found if warning.code == "few_clusters"]
-            assert bool(told) == warned
-            assert all(
-                "in simulations 95% intervals of the AURC held the truth" in message for message in told
-            )
+            warnings = evaluate(items, interval=interval, resamples=20).warnings
+            messages = [warning.message for warning in warnings if warning.code == "few_clusters"]
+            assert bool(messages) == warned
+            simulated = "in simulations 95% intervals of the AURC contained the true value 90 times in 100"
+            assert all(simulated in message for message in messages)
 
     def test_ties(self) -> None:
         spread = list(range(20))
@@ -211,18 +210,17 @@ class TestWarnings:
         tied = [*spread[:17], 0, 0, 0]
         wrong = [1] * 18 + [0] * 2
         assert "ties" in self.codes(Items.from_arrays([1] * 20, wrong, confidence=tied))
-        # Where the order of the tied items changes nothing that is read, there is nothing to warn of.
+        # If the order within ties does not matter, there is no warning.
         assert "ties" not in self.codes(Items.from_arrays([1] * 20, [1] * 20, confidence=tied))
 
     def test_failed_clusters(self, few_shot: Items) -> None:
         assert (
-            evaluate(few_shot, resamples=0)
-            .warnings[0]
-            .message.startswith("3 of 30 participants are left out")
+            evaluate(few_shot, resamples=0).warnings[0].message
+            == "3 of 30 participants are not in any number: they failed or have no label"
         )
 
     def test_below_the_optimum(self) -> None:
-        # One plateau flattens what single items would show: losses 0 and 1 in one working point, then nothing.
+        # One tied block averages losses that single items would show.
         items = Items.from_arrays([0, 0, 0, 3], [0, 0, 0, 0], confidence=[0, 0, 0, 0])
         assert "below_optimal" not in self.codes(items)
         worse = Items.from_arrays([3, 0, 0, 3], [0, 0, 0, 0], confidence=[1, 2, 2, 1])
@@ -263,7 +261,7 @@ class TestCompare:
     def test_of_itself_is_zero(self, few_shot: Items) -> None:
         found = compare(few_shot, few_shot, confidence="llm", resamples=50)
         delta = found.deltas["llm"]
-        # Nothing varies, which 27 clusters of unequal size do not make certain.
+        # Nothing varies, but 27 clusters of unequal size do not make that certain.
         assert delta.aurc.value == 0.0
         assert delta.aurc.low == -delta.aurc.high < 0.0
         assert found.difference("left", "right", "aurc").verdict == "inconclusive"
@@ -312,7 +310,7 @@ class TestCompare:
         with pytest.raises(DataError, match="disagree about the truth of"):
             compare(a, other, confidence="llm")
 
-    def test_different_coverage_is_warned_of(self) -> None:
+    def test_different_coverages_have_a_warning(self) -> None:
         silent = Items.from_arrays(TRUTH, TRUTH, abstained=[True] * 4, confidence=SURE, cluster=[1, 2, 3, 4])
         found = compare(self.left, silent, loss="zero_one", resamples=20)
         assert {"nothing_answered", "few_clusters"} <= {warning.code for warning in found.warnings}
@@ -336,7 +334,7 @@ class TestCompare:
 
 
 class TestDefaults:
-    """One rule each, and the rule is said."""
+    """Each default has one rule, which is reported."""
 
     def test_labels_are_right_or_wrong(self) -> None:
         sure = [0.9, 0.8, 0.7, 0.6]
@@ -356,7 +354,7 @@ class TestDefaults:
         assert (result.loss.name, result.loss.raw_multiplier) == ("abs_norm", 9.0)
         assert result["confidence"].aurc.value <= 1.0
 
-    def test_real_numbers_are_refused_with_the_choices(self) -> None:
+    def test_the_error_for_real_numbers_names_the_losses(self) -> None:
         real = Items.from_arrays([0.5, 1.25], [0.5, 1.0], confidence=[2, 1])
         with pytest.raises(ArgumentError, match="abs, zero_one, or abs_norm with a scale"):
             evaluate(real)
@@ -366,21 +364,21 @@ class TestDefaults:
             == 0.125
         )
 
-    def test_no_confidence_is_said_and_never_invented(self) -> None:
+    def test_without_a_confidence_there_is_a_warning_and_no_area(self) -> None:
         items = Items.from_arrays(TRUTH, [0, 0, 0, 1], signals={"row": [1, 2, 3, 4]})
         result = evaluate(items, interval="none")
         assert list(result) == []
         assert [warning.code for warning in result.warnings] == ["no_confidence"]
         assert "name one (--confidence, confidence=) or record one" in str(result.warnings[0])
-        # What can be measured without a confidence is: no optimal area that could be taken for an AURC.
+        # Metrics that need no confidence are computed, but no optimal area that could be mistaken for an AURC.
         assert list(result.metrics or ()) == [
             "accuracy", "selective_accuracy", "answer_rate", "wrong_rate", "hallucination_rate", "simpleqa_f",
         ]  # fmt: skip
         assert evaluate(items, confidence="row", resamples=0)["row"].aurc.defined
-        asked = evaluate(items, metrics="augrc,accuracy", resamples=0)
-        assert asked.metrics["accuracy"].value == 0.25
-        assert not asked.metrics["augrc"].defined
-        assert "confidence" in asked.metrics["augrc"].reason
+        named = evaluate(items, metrics="augrc,accuracy", resamples=0)
+        assert named.metrics["accuracy"].value == 0.25
+        assert not named.metrics["augrc"].defined
+        assert "confidence" in named.metrics["augrc"].reason
 
     def test_weights_count_rows_and_never_clusters(self) -> None:
         twice = Items.from_arrays([1, 1, 1], [1, 0, 0], confidence=[3, 2, 2], cluster=[1, 2, 2])
@@ -390,7 +388,7 @@ class TestDefaults:
             assert getattr(one, metric) == getattr(other, metric)
         assert (one.aurc.n, one.aurc.clusters) == (3, 2)
 
-    def test_names_that_repeat_and_are_no_cluster_are_warned_of(self) -> None:
+    def test_repeated_names_that_are_not_a_cluster_have_a_warning(self) -> None:
         items = Items.from_arrays(TRUTH, TRUTH, confidence=SURE).with_provenance(possible_cluster="visit_id")
         codes = [warning.code for warning in evaluate(items, interval="none").warnings]
         assert codes == ["cluster_unnamed"]
@@ -411,12 +409,12 @@ class TestDefaults:
         ({"confidence": []}, "no confidence was asked for"),
     ],
 )
-def test_bad_settings(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_errors(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         evaluate(TestCompare.left, **settings)
 
 
-def test_a_result_is_a_mapping_that_suggests(few_shot: Items) -> None:
+def test_a_result_is_a_mapping_whose_errors_suggest_names(few_shot: Items) -> None:
     result = evaluate(few_shot, confidence="llm", resamples=0)
     assert dict(result) == {"llm": result["llm"]}
     assert "llm" in result
@@ -425,35 +423,35 @@ def test_a_result_is_a_mapping_that_suggests(few_shot: Items) -> None:
     assert "llm: AURC" in repr(result)
 
 
-class TestLeftOut:
+class TestItemsWithoutResult:
     def test_bounds_by_hand(self) -> None:
-        """Four answers, one wrong and least sure; one more item failed: a fifth of the items."""
+        """Four answers, of which the least confident one is wrong; a fifth item failed."""
         items = Items.from_arrays(
             [1] * 5, [1, 1, 1, 0, None], failed=[0, 0, 0, 0, 1], confidence=[0.9, 0.8, 0.7, 0.6, 0.1]
         )
         result = evaluate(items, metrics="accuracy", confidence="confidence", resamples=0)
         assert result.metrics["accuracy"].value == 3 / 4
         assert result.metrics["accuracy"].bounds == (3 / 5, 4 / 5)
-        # Wrong and surest of all: loss sums 1, 1, 1, 1, 2 after 1 to 5 items; right: 0, 0, 0, 0, 1.
+        # If it is wrong and ranked first, loss sums are 1, 1, 1, 1, 2 after 1 to 5 items; if right, 0, 0, 0, 0, 1.
         wrong, right = (1 / 2 + 1 + 1 + 1 + 3 / 2) / 25, (1 / 2) / 25
         assert result["confidence"].augrc.bounds == pytest.approx((wrong, right))
-        said = [str(warning) for warning in result.warnings if warning.code == "left_out"]
-        assert said == [
-            "1 of 5 items is left out: failed or without truth; had it gone wrong, or right, augrc by "
-            "confidence would be 0.200 or 0.020; aurc by confidence would be 0.557 or 0.020; accuracy would be "
-            "0.600 or 0.800"
+        messages = [str(warning) for warning in result.warnings if warning.code == "left_out"]
+        assert messages == [
+            "1 of 5 items is not in any number: it failed or has no label; if it were wrong, or right, augrc by "
+            "confidence would be 0.200 or 0.020, aurc by confidence would be 0.557 or 0.020, accuracy would be 0.600 "
+            "or 0.800"
         ]
 
-    def test_a_hundredth_does_not_matter(self) -> None:
+    def test_one_percent_has_no_bounds(self) -> None:
         items = Items.from_arrays([1] * 100, [1] * 100, failed=[0] * 99 + [1], confidence=range(100))
         assert evaluate(items, resamples=0)["confidence"].aurc.bounds is None
 
     def test_the_design_effect_by_hand(self) -> None:
-        """Two clusters of two alike: excess +-1/2, sums +-1, so 2 * 2/1 over 1 * 4/3."""
+        """Two clusters of two equal losses: deviations +-1/2, sums +-1, so 2 * 2/1 divided by 1 * 4/3."""
         items = Items.from_arrays([1, 1, 1, 1], [1, 1, 0, 0], confidence=[1, 2, 3, 4], cluster=[1, 1, 2, 2])
         assert evaluate(items, resamples=0).only.design_effect == pytest.approx(3.0)
-        alone = Items.from_arrays([1, 1], [1, 0], confidence=[1, 2])
-        assert np.isnan(evaluate(alone, resamples=0).only.design_effect)
+        independent = Items.from_arrays([1, 1], [1, 0], confidence=[1, 2])
+        assert np.isnan(evaluate(independent, resamples=0).only.design_effect)
 
 
 class TestFrames:
@@ -475,16 +473,16 @@ class TestFrames:
         assert len(changes) == len(found.differences)
         assert "verdict" in (changes.column_names if backend == "pyarrow" else list(changes.columns))
 
-    def test_what_there_is(self) -> None:
+    def test_an_unknown_frame_is_an_error(self) -> None:
         with pytest.raises(ArgumentError, match="unknown what 'curves'; known: estimates, differences"):
             evaluate(TestCompare.left, resamples=0).to_frame("curves")
 
 
-def test_views_say_what_there_is() -> None:
+def test_errors_of_views_name_the_alternatives() -> None:
     result = compare(TestCompare.left, TestCompare.right, resamples=0, loss="zero_one")
     with pytest.raises(ArgumentError, match="there are 2 systems; name one: left, right"):
         result["confidence"]
-    with pytest.raises(AttributeError, match="no metric 'aucr' was asked for; there are"):
+    with pytest.raises(AttributeError, match="metric 'aucr' was not requested; there are"):
         assert result.left["confidence"].aucr
     with pytest.raises(ArgumentError, match="left and right are for two systems, and there are 1"):
         assert evaluate(TestCompare.left, resamples=0).left
@@ -494,20 +492,20 @@ def test_views_say_what_there_is() -> None:
     assert repr(result).startswith("Result of 2 systems over 4 items\n")
 
 
-def test_a_run_whose_only_participant_failed_says_so() -> None:
+def test_a_run_whose_only_participant_failed_has_a_warning() -> None:
     items = Items.from_arrays([None], [None], failed=[1], confidence=[1])
     result = evaluate(items, metrics="accuracy", confidence="confidence")
     assert (result.population.items, result.population.items_failed, result.population.failed) == (0, 1, 1)
-    said = "there is no item to judge: of 1 items 1 failed and 0 have no truth"
-    assert [str(warning) for warning in result.warnings] == [said]
+    message = "there is no item to evaluate: of 1 items, 1 failed and 0 have no label"
+    assert [str(warning) for warning in result.warnings] == [message]
     for estimate in (*result.only.estimates.values(), result["confidence"].aurc, result.metrics["accuracy"]):
         assert not estimate.defined
-        assert estimate.reason == said
+        assert estimate.reason == message
     assert len(result.profile().points) == 0
 
 
-class TestReadOnTheWay:
-    """Whatever can be read can be judged, without a step between."""
+class TestSourcesAreRead:
+    """Every source of `abstain.read` can be passed to `evaluate`."""
 
     FRAME: ClassVar[dict[str, list[Any]]] = {
         "y": [0, 1, 1, 0] * 5,
@@ -518,7 +516,7 @@ class TestReadOnTheWay:
     COLUMNS: ClassVar[dict[str, Any]] = {"truth": "y", "prediction": "p", "cluster": "patient"}
 
     @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-    def test_a_frame_is_read_on_the_way(self, library: str) -> None:
+    def test_a_frame_is_read(self, library: str) -> None:
         module = importlib.import_module(library)
         make = module.table if library == "pyarrow" else module.DataFrame
         frame = make(self.FRAME)
@@ -531,12 +529,12 @@ class TestReadOnTheWay:
         )
         assert both.difference("a", "b").estimate.value == 0.0
 
-    def test_a_path_too(self, tmp_path: Path) -> None:
+    def test_a_path_is_read(self, tmp_path: Path) -> None:
         path = tmp_path / "t.csv"
         path.write_text("y,p,sure\n1,1,0.9\n0,1,0.2\n")
         assert evaluate(path, truth="y", prediction="p", confidence="sure")["sure"].aurc.value == 0.125
 
-    def test_what_names_no_column_is_refused(self) -> None:
+    def test_unknown_arguments_are_errors(self) -> None:
         items = Items.from_arrays([1, 0], [1, 1], confidence=[0.9, 0.1])
         with pytest.raises(
             ArgumentError, match="truth says how a data frame or a file is read, and system 1 is"
@@ -551,22 +549,22 @@ class TestReadOnTheWay:
 def test_point_estimates_need_little_memory_beyond_the_columns() -> None:
     rng, rows = np.random.default_rng(3), 300_000
     sure, truth = rng.random(rows), np.zeros(rows, np.intp)
-    said, declined = (rng.random(rows) < 0.5 - 0.4 * sure).astype(np.intp), rng.random(rows) < 0.2
-    items = Items.from_arrays(truth, said, abstained=declined, confidence=sure)
+    predicted, declined = (rng.random(rows) < 0.5 - 0.4 * sure).astype(np.intp), rng.random(rows) < 0.2
+    items = Items.from_arrays(truth, predicted, abstained=declined, confidence=sure)
     tracemalloc.start()
     try:
         evaluate(items, interval="none")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 10 * sum(column.nbytes for column in (truth, said, sure, declined))
+    assert peak < 10 * sum(column.nbytes for column in (truth, predicted, sure, declined))
 
 
 FRAME = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 0], "sure": [50, 60, 70], "g": [1, 1, 2]})
 
 
 @pytest.mark.parametrize("function", [abstain.evaluate, abstain.read, abstain.check])
-def test_wrong_arguments_say_what_to_pass(function: Any) -> None:
+def test_errors_about_wrong_arguments_name_the_right_ones(function: Any) -> None:
     if function is not abstain.read:  # whose arguments Python itself checks
         with pytest.raises(ArgumentError, match=r"takes no y_true; pass truth="):
             function(FRAME, y_true="truth")
@@ -581,11 +579,11 @@ def test_wrong_arguments_say_what_to_pass(function: Any) -> None:
 
 def test_arrays_in_place_of_a_system_name_from_arrays() -> None:
     arrays = np.array([1, 0, 1]), np.array([1, 1, 0]), np.array([0.5, 0.6, 0.7])
-    for given in (arrays, [array.tolist() for array in arrays]):
+    for arguments in (arrays, [array.tolist() for array in arrays]):
         with pytest.raises(
             ArgumentError, match=r"for arrays, pass abstain.Items.from_arrays\(truth, prediction"
         ):
-            abstain.evaluate(*given)
+            abstain.evaluate(*arguments)
     with pytest.raises(ArgumentError, match="confidence must be names of signals or columns, got values"):
         abstain.evaluate(FRAME, confidence=FRAME["sure"])  # type: ignore[arg-type]
 
@@ -597,8 +595,8 @@ def test_percentages_that_are_not_recognized_name_the_option() -> None:
     assert items.signals["sure"].values.tolist() == [0.5, 0.6, 0.7]
 
 
-def test_a_constant_confidence_ranks_nothing() -> None:
+def test_a_constant_confidence_has_a_warning() -> None:
     items = Items.from_arrays([1, 0, 1, 0], [1, 1, 1, 1], confidence=[0.5] * 4)
     (warning,) = abstain.evaluate(items)["confidence"].warnings
     assert warning.code == "constant_confidence"
-    assert "every answered item has the same confidence, so it ranks nothing" in warning.message
+    assert "every answered item has the same confidence, so it cannot rank them" in warning.message

@@ -48,7 +48,7 @@ def test_a_metric_table_has_a_row_per_metric_and_group(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_system_and_its_working_points(backend: str) -> None:
+def test_a_system_and_its_operating_points(backend: str) -> None:
     result = abstain.evaluate(items(), confidence="confidence")
     assert str(rows(result.only.to_frame(backend=backend))) == str(rows(result.to_frame(backend=backend)))
     profile = result.profile()
@@ -62,13 +62,13 @@ def test_a_system_and_its_working_points(backend: str) -> None:
     assert line[-1]["coverage"] == pytest.approx(5 / 6)
 
 
-def test_what_is_undefined_is_null() -> None:
+def test_undefined_values_are_null() -> None:
     profile = abstain.evaluate(items(), confidence="confidence", interval="none").profile()
     assert profile.points["confidence"].to_frame(backend="polars")["selective_low"].null_count() == 5
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_coverage_has_a_row_per_claim_and_metric_and_one_per_part(backend: str) -> None:
+def test_coverage_has_a_row_per_nominal_coverage_and_metric_and_one_per_part(backend: str) -> None:
     truth = np.arange(8.0)
     bounds = np.stack([np.column_stack([truth - 1, truth + width]) for width in (1.0, 2.0)], axis=2)
     bounds[:2, :, 0] += 5.0
@@ -84,7 +84,7 @@ def test_coverage_has_a_row_per_claim_and_metric_and_one_per_part(backend: str) 
     assert {row["by"] for row in strata} == {"width", "site"}
 
 
-def test_what_there_is_no_frame_of_is_said() -> None:
+def test_an_unknown_frame_is_an_error() -> None:
     truth = np.arange(8.0)
     result = abstain.evaluate_intervals(truth, np.column_stack([truth - 1, truth + 1]), nominal=0.9)
     with pytest.raises(ArgumentError, match=r"unknown what 'curves'.* estimates, strata"):
@@ -99,6 +99,6 @@ def test_curves_of_metrics(backend: str) -> None:
     bins = rows(reliability_curve([1, 0, 1], [0.1, 0.9, 0.95], bins=5).to_frame(backend=backend))
     assert [row["count"] for row in bins] == [1.0, 0.0, 0.0, 0.0, 2.0]
     assert [row["right"] for row in bins] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
-    walk = rows(cumulative_differences([1, 0, 1], [0.2, 0.5, 0.6]).to_frame(backend=backend))
-    assert [row["proportion"] for row in walk] == pytest.approx([0.0, 1 / 3, 2 / 3, 1.0])
-    assert walk[0]["confidence"] is None or np.isnan(walk[0]["confidence"])
+    sums = rows(cumulative_differences([1, 0, 1], [0.2, 0.5, 0.6]).to_frame(backend=backend))
+    assert [row["proportion"] for row in sums] == pytest.approx([0.0, 1 / 3, 2 / 3, 1.0])
+    assert sums[0]["confidence"] is None or np.isnan(sums[0]["confidence"])

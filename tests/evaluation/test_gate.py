@@ -1,4 +1,4 @@
-"""Gates: conditions read with care, verdicts by interval worked by hand, and exit codes that a pipeline obeys."""
+"""Gates: parsing of conditions, verdicts from intervals worked out by hand, and exit codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from abstain.inference import Estimate
 
 
 def run(right: int, wrong: int, *, declined: int = 0, sure: float = 0.9) -> Items:
-    """Items that are clusters of their own, all as sure as can be told."""
+    """Return independent items with the same confidence."""
     count = right + wrong + declined
     return Items.from_arrays(
         [1] * count,
@@ -68,12 +68,12 @@ def test_conditions(text: str, name: str, relation: str, number: float, upwards:
         ("aurc worse 0.1", "'worse' needs a margin: aurc worse by NUMBER"),
         ("aurc above ten", "'ten' is not a number"),
         ("aurc above nan", "'nan' is not a finite number"),
-        ("aurc above 0.1 or so", "one number must stand at its end"),
+        ("aurc above 0.1 or so", "it must end with one number"),
         ("aurc worse by -0.1", "a margin must not be negative, got -0.1"),
         ("cmax worse by 0.1", "cmax has no better direction; write cmax lower by 0.1 or cmax higher by 0.1"),
         (
             "accuracy at matched coverage worse by 0.1",
-            "accuracy is not compared at matched coverage; leave the words out",
+            "accuracy is not compared at matched coverage; remove these words",
         ),
         (
             "aurc at matched coverage above 0.1",
@@ -82,7 +82,7 @@ def test_conditions(text: str, name: str, relation: str, number: float, upwards:
         ("aurc at matched coverage", "unknown relation ''"),
     ],
 )
-def test_conditions_that_cannot_be_read(text: str, message: str) -> None:
+def test_invalid_conditions_are_errors(text: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         parse_condition(text)
 
@@ -90,16 +90,16 @@ def test_conditions_that_cannot_be_read(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "interval", "verdict"),
     [
-        # above: fails where the whole interval lies above, passes where none of it does.
+        # above: fails if the whole interval lies above, passes if none of it does.
         ("ece above 0.1", (0.11, 0.2), "fail"),
         ("ece above 0.1", (0.05, 0.1), "pass"),
         ("ece above 0.1", (0.1, 0.2), "inconclusive"),
         ("ece above 0.1", (0.05, 0.2), "inconclusive"),
-        # below: the other way round.
+        # below: fails if the whole interval lies below.
         ("cmax below 0.6", (0.4, 0.59), "fail"),
         ("cmax below 0.6", (0.6, 0.8), "pass"),
         ("cmax below 0.6", (0.4, 0.6), "inconclusive"),
-        # a change is turned so that it grows with what the condition warns of.
+        # a change has the sign with which the condition holds for large values.
         ("augrc worse by 0.005", (0.006, 0.02), "fail"),
         ("augrc worse by 0.005", (-0.02, 0.005), "pass"),
         ("augrc worse by 0.005", (-0.001, 0.006), "inconclusive"),
@@ -111,7 +111,7 @@ def test_verdicts_by_hand(text: str, interval: tuple[float, float], verdict: str
     estimate = Estimate(sum(interval) / 2, *interval, clusters=40)
     condition = parse_condition(text)
     measured = _Measured(estimate, condition.number, f"{condition.number:g}")
-    assert _checked(condition, measured, silent=False).verdict == verdict
+    assert _checked(condition, measured, without_answers=False).verdict == verdict
 
 
 def test_a_level_by_hand() -> None:
@@ -130,7 +130,7 @@ def test_verdicts_and_exit_codes() -> None:
     assert evaluated(items, "accuracy below 0.8").exit_code == 4
     assert evaluated(items, "accuracy below 0.8", inconclusive="pass").exit_code == 0
     assert evaluated(items, "accuracy below 0.8", inconclusive="fail").exit_code == 1
-    # One that fails outweighs one that is inconclusive, whatever that counts as.
+    # A condition that fails decides, however an inconclusive one counts.
     assert evaluated(items, "accuracy below 0.8", "accuracy below 0.95", inconclusive="pass").exit_code == 1
 
 
@@ -144,13 +144,13 @@ def test_changes_from_the_baseline() -> None:
     assert found.checks[0].sentence.startswith("accuracy is worse by 0.300 [")
     better = evaluated(old, "accuracy worse by 0.01", "accuracy better by 0.1", baseline=new)
     assert [check.verdict for check in better.checks] == ["pass", "fail"]
-    # Lower is better here, and the change is turned accordingly.
+    # Lower is better, so the sign of the change is reversed.
     area = evaluated(new, "augrc worse by 0.05", "augrc higher by 0.05", baseline=old)
     assert [check.verdict for check in area.checks] == ["fail", "fail"]
 
 
-def test_identical_runs_are_within_a_margin_that_so_many_items_can_show() -> None:
-    """100 items that agree leave room for 1 - 0.025^(1/100) = 3.6% that do not; 2 items show next to nothing."""
+def test_identical_runs_pass_only_with_a_margin_above_the_exact_bound() -> None:
+    """If 100 items agree, up to 1 - 0.025^(1/100) = 3.6% of all may differ; 2 items are hardly evidence."""
     found = evaluated(
         run(80, 20),
         "accuracy worse by 0",
@@ -164,7 +164,7 @@ def test_identical_runs_are_within_a_margin_that_so_many_items_can_show() -> Non
 
 
 def declined_at_random(items: Items, keep: float, seed: int = 0) -> Items:
-    """The same answers, most of them declined at random."""
+    """Return the same answers, most of them declined at random."""
     abstained = np.random.default_rng(seed).random(len(items)) > keep
     return Items.from_arrays(
         items.truth,
@@ -176,7 +176,7 @@ def declined_at_random(items: Items, keep: float, seed: int = 0) -> Items:
 
 
 def honest(n: int = 400, seed: int = 1) -> Items:
-    """Items that are all answered, more often rightly the higher the confidence."""
+    """Return items that are all answered, and more often right if the confidence is higher."""
     rng = np.random.default_rng(seed)
     confidence = rng.random(n)
     right = rng.random(n) < 0.5 + 0.4 * confidence
@@ -195,12 +195,12 @@ def honest(n: int = 400, seed: int = 1) -> Items:
         "hallucination_rate",
     ],
 )
-def test_declining_at_random_passes_no_gate(metric: str) -> None:
+def test_a_run_does_not_pass_by_declining_at_random(metric: str) -> None:
     baseline = honest()
     timid = declined_at_random(baseline, 0.14)
     for margin in ("0.005", "5%", "0"):
         assert evaluated(timid, f"{metric} worse by {margin}", baseline=baseline).exit_code in (1, 4)
-    # Even a margin that nothing exceeds leaves the fewer answers to be looked at.
+    # Even with a huge margin, the gate is inconclusive because the run answers fewer items.
     (check,) = evaluated(timid, f"{metric} worse by 100", baseline=baseline).checks
     assert check.verdict == "inconclusive"
     assert "the run answers fewer items than the baseline, by 0.8" in check.sentence
@@ -216,17 +216,17 @@ def test_declining_at_random_passes_no_gate(metric: str) -> None:
         "coverage_at_risk@0.5 below 0.01",
     ],
 )
-def test_a_condition_that_bounds_the_coverage_lets_a_run_pass(bound: str) -> None:
+def test_with_a_condition_that_bounds_the_coverage_a_run_can_pass(bound: str) -> None:
     baseline = honest()
     timid = declined_at_random(baseline, 0.14)
     found = evaluated(timid, "ece worse by 0.9", bound, baseline=baseline)
     assert [check.verdict for check in found.checks] == ["pass", "pass"]
-    # A bound on the wrong side keeps nothing from declining.
+    # A bound on the wrong side does not limit declining.
     other = evaluated(timid, "ece worse by 0.9", "cmax above 0.95", baseline=baseline)
     assert other.checks[0].verdict == "inconclusive"
 
 
-def test_a_run_that_declines_only_what_it_would_get_wrong_may_pass() -> None:
+def test_a_run_that_declines_only_wrong_answers_can_pass() -> None:
     baseline = honest()
     declined = (baseline.prediction == 0) & (np.arange(400) % 2 == 0)
     careful = Items.from_arrays(
@@ -253,8 +253,8 @@ def test_an_absolute_bound_on_an_area_needs_a_bound_on_the_coverage() -> None:
     assert evaluated(items, "accuracy below 0.3", "ece above 0.9", "auarc below 0.1").exit_code == 0
 
 
-def test_a_margin_shrinks_with_the_coverage_as_the_metric_does() -> None:
-    """All answers are tied, so that half of them have half the AURC and a quarter of the AUGRC."""
+def test_a_margin_is_scaled_down_with_the_coverage_like_the_metric() -> None:
+    """All answers are tied, so at half the coverage the AURC is half and the AUGRC a quarter as large."""
     baseline, half = run(160, 40), run(60, 40, declined=100)
     found = evaluated(
         half, "aurc worse by 0.1", "augrc worse by 0.1", "augrc worse by 50%", baseline=baseline
@@ -270,7 +270,7 @@ def test_a_margin_shrinks_with_the_coverage_as_the_metric_does() -> None:
 
 
 def test_at_matched_coverage_answering_less_does_not_help() -> None:
-    """The new run has the smaller area only because it answers half as much; of what it answers, more is wrong."""
+    """The new run has the smaller area only because it answers less; more of its answers are wrong."""
     old = run(160, 40)
     new = run(50, 30, declined=120)
     short, spelled = evaluated(
@@ -284,14 +284,14 @@ def test_at_matched_coverage_answering_less_does_not_help() -> None:
     assert same.checks[0].sentence.startswith("augrc is worse by ")
 
 
-def test_a_run_that_answers_nothing_never_passes() -> None:
+def test_a_run_without_answers_never_passes() -> None:
     silent, old = run(0, 0, declined=100), run(80, 20)
     conditions = ("aurc above 0.1", "augrc worse by 0.01", "ece above 0.1", "cmax below 0.6")
     found = evaluated(silent, *conditions, baseline=old, inconclusive="pass")
     assert [check.verdict for check in found.checks] == ["fail"] * 4
     assert found.exit_code == 1
     assert "never passes" in found.checks[0].sentence
-    # A baseline that answered nothing decides nothing.
+    # With a baseline without answers, the gate is inconclusive.
     assert evaluated(old, "augrc worse by 0.01", baseline=silent).exit_code == 4
 
 
@@ -301,16 +301,16 @@ def test_undefined_and_single_clusters_are_inconclusive() -> None:
     assert math.isnan(found.checks[0].estimate.value)
     assert not found.warnings
     one = Items.from_arrays([1, 1], [1, 1], confidence=[1, 1], cluster=["p", "p"], item=["x", "y"])
-    alone = evaluated(one, "accuracy below 0.5")
-    assert alone.exit_code == 4
-    assert [warning.code for warning in alone.warnings] == ["few_clusters"]
+    one_cluster = evaluated(one, "accuracy below 0.5")
+    assert one_cluster.exit_code == 4
+    assert [warning.code for warning in one_cluster.warnings] == ["few_clusters"]
     assert evaluated(one, "accuracy worse by 0.5", baseline=one).exit_code == 4
 
 
-def test_bad_calls() -> None:
+def test_invalid_arguments_are_errors() -> None:
     items = run(8, 2)
     with pytest.raises(
-        ArgumentError, match=r"condition 'aurc worse by 0.1' is about a change; name the baseline"
+        ArgumentError, match=r"condition 'aurc worse by 0.1' is about a change; pass the baseline"
     ):
         evaluated(items, "aurc worse by 0.1")
     with pytest.raises(ArgumentError, match="a gate needs at least one condition"):
@@ -327,14 +327,14 @@ def test_bad_calls() -> None:
     assert "never passes" in failed.checks[0].sentence
 
 
-def test_one_condition_needs_no_list_and_conditions_can_be_read_before() -> None:
+def test_one_condition_needs_no_list_and_may_be_parsed_before() -> None:
     items = run(80, 20)
     assert gate(items, "accuracy below 0.5", resamples=50).verdict == "pass"
     assert gate(items, parse_condition("accuracy below 0.5"), resamples=50).verdict == "pass"
     assert repr(evaluated(items, "accuracy below 0.5")).startswith("Gate: pass\n  pass: accuracy is 0.800 [")
 
 
-def test_judging_is_deterministic_and_knows_clusters() -> None:
+def test_a_gate_is_deterministic_and_respects_clusters() -> None:
     rng = np.random.default_rng(0)
     right = np.repeat(rng.random(20) < 0.7, 10).astype(int)
     wide = Items.from_arrays([1] * 200, right, cluster=np.repeat(np.arange(20), 10), confidence=[1.0] * 200)
@@ -346,7 +346,7 @@ def test_judging_is_deterministic_and_knows_clusters() -> None:
     assert ends[0][1] - ends[0][0] > 2 * (ends[2][1] - ends[2][0])  # type: ignore[index]
 
 
-def test_a_margin_in_per_cent_is_a_share_of_the_baseline() -> None:
+def test_a_margin_in_percent_is_relative_to_the_baseline() -> None:
     assert [parse_condition(text).relative for text in ("augrc worse by 5%", "augrc worse by 0.05")] == [
         True,
         False,
@@ -356,7 +356,7 @@ def test_a_margin_in_per_cent_is_a_share_of_the_baseline() -> None:
     truth = [1] * 400
     old = Items.from_arrays(truth, [1] * 320 + [0] * 80, item=range(400))
     new = Items.from_arrays(truth, [1] * 300 + [0] * 100, item=range(400))
-    # 0.80 fell to 0.75: by 6.25% of what it was, with an interval over 400 items of about 0.03 to 0.07.
+    # 0.80 fell to 0.75, which is 6.25% of 0.80; the interval over 400 items is about 0.03 to 0.07.
     checks = gate(
         new, [f"accuracy worse by {proportion}%" for proportion in (1, 5, 20)], baseline=old, loss="zero_one"
     ).checks
@@ -367,7 +367,7 @@ def test_a_margin_in_per_cent_is_a_share_of_the_baseline() -> None:
     )
 
 
-def test_a_change_for_the_better_is_not_worse_by_less_than_nothing() -> None:
+def test_an_improvement_is_reported_as_better_by_a_positive_number() -> None:
     truth = [1] * 400
     old = Items.from_arrays(truth, [1] * 300 + [0] * 100, item=range(400))
     new = Items.from_arrays(truth, [1] * 320 + [0] * 80, item=range(400))
@@ -377,7 +377,7 @@ def test_a_change_for_the_better_is_not_worse_by_less_than_nothing() -> None:
     assert check.estimate.value == pytest.approx(-0.05)
 
 
-def test_the_clusters_that_were_really_compared_are_counted() -> None:
+def test_a_gate_counts_the_compared_clusters() -> None:
     truth = [1] * 60
     run = Items.from_arrays(truth, [1] * 50 + [0] * 10, confidence=range(60), item=range(60))
     fewer = Items.from_arrays(truth[:55], [1] * 45 + [0] * 10, confidence=range(55), item=range(55))
@@ -385,5 +385,5 @@ def test_the_clusters_that_were_really_compared_are_counted() -> None:
     assert (both.clusters, both.compared, both.confidence) == (60, 55, "confidence")
     change = gate(run, "augrc worse by 0.1", baseline=fewer, intersection_only=True)
     assert (change.clusters, change.compared) == (0, 55)
-    alone = gate(run, "accuracy below 0.5")
-    assert (alone.clusters, alone.compared, alone.confidence) == (60, 0, "")
+    no_baseline = gate(run, "accuracy below 0.5")
+    assert (no_baseline.clusters, no_baseline.compared, no_baseline.confidence) == (60, 0, "")

@@ -1,4 +1,4 @@
-"""Thousands of groups: all of them are in the results, few on the screen, and each row is read a few times in all."""
+"""Thousands of groups: the results have all of them, the terminal shows a few, and rows are read only a few times."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def test_rows_are_read_as_often_with_many_groups_as_with_few(monkeypatch: pytest
     take = Columns.take
 
     def counted(self: Columns, rows: NDArray[Any]) -> Columns:
-        made = take(self, rows)
-        taken.append(len(made))
-        return made
+        columns = take(self, rows)
+        taken.append(len(columns))
+        return columns
 
     monkeypatch.setattr(Columns, "take", counted)
     totals = []
@@ -128,7 +128,7 @@ def test_rows_are_read_as_often_with_many_groups_as_with_few(monkeypatch: pytest
 
 @pytest.mark.parametrize("declined", [True, False])
 @pytest.mark.parametrize("metrics", [None, "selective_accuracy,augrc"])
-def test_a_counted_table_has_the_groups_of_a_loaded_one(
+def test_an_aggregated_table_has_the_groups_of_a_loaded_one(
     tmp_path: Path, metrics: str | None, *, declined: bool
 ) -> None:
     path = tmp_path / "t.csv"
@@ -175,7 +175,7 @@ def table_of_few_values(path: Path, groups: int) -> None:
     write_table(path, columns)
 
 
-def test_cells_by_cluster_are_as_many_with_many_groups_as_with_few(
+def test_the_number_of_cells_by_cluster_does_not_depend_on_the_number_of_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Items are declined, so that the ranking of every group is cut to find the worst one."""

@@ -1,4 +1,4 @@
-"""What MAPIE's estimators return is judged as it is: intervals and sets, for one claim or several."""
+"""Return values of MAPIE's estimators can be evaluated directly: intervals and sets, for one or several levels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVELS = [0.5, 0.8, 0.95]
 
 
 def intervals(levels: Any) -> tuple[Any, np.ndarray]:
-    """What `predict_interval` returns, and the truths."""
+    """Return the output of `predict_interval`, and the true values."""
     features, truth = DIABETES
     model = SplitConformalRegressor(LinearRegression(), confidence_level=levels, prefit=False)
     model.fit(features[:150], truth[:150]).conformalize(features[150:300], truth[150:300])
@@ -30,7 +30,7 @@ def intervals(levels: Any) -> tuple[Any, np.ndarray]:
 
 
 def sets(levels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """What `predict_set` returns, the truths, and the classes of its columns."""
+    """Return the output of `predict_set`, the true classes, and the classes of its columns."""
     order = np.random.default_rng(0).permutation(150)
     first, second, third = order[:50], order[50:100], order[100:]
     model = LogisticRegression(max_iter=500).fit(IRIS.data[first], FLOWERS[first])
@@ -40,39 +40,39 @@ def sets(levels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("levels", [0.8, LEVELS])
-def test_intervals_are_judged_with_and_without_the_predictions_before_them(levels: Any) -> None:
-    given, truth = intervals(levels)
-    _, bounds = given
+def test_intervals_are_evaluated_with_and_without_the_point_predictions(levels: Any) -> None:
+    pair, truth = intervals(levels)
+    _, bounds = pair
     assert bounds.shape == (142, 2, np.size(levels))
-    whole, alone = (evaluate_intervals(truth, each, nominal=levels) for each in (given, bounds))
-    assert repr(whole) == repr(alone)
-    coverage = [nominal["coverage"].value for nominal in whole.by_nominal]
+    of_pair, of_bounds = (evaluate_intervals(truth, each, nominal=levels) for each in (pair, bounds))
+    assert repr(of_pair) == repr(of_bounds)
+    coverage = [nominal["coverage"].value for nominal in of_pair.by_nominal]
     assert coverage == pytest.approx(regression_coverage_score(truth, bounds))
-    width = [nominal["mean_width"].value for nominal in whole.by_nominal]
+    width = [nominal["mean_width"].value for nominal in of_pair.by_nominal]
     assert width == pytest.approx(regression_mean_width_score(bounds))
 
 
 @pytest.mark.parametrize("levels", [0.8, LEVELS])
-def test_sets_are_judged_by_the_classes_that_the_model_names(levels: Any) -> None:
-    given, truth, classes = sets(levels)
-    result = evaluate_sets(truth, given, nominal=levels, classes=classes)
+def test_sets_are_evaluated_with_the_classes_of_the_model(levels: Any) -> None:
+    pair, truth, classes = sets(levels)
+    result = evaluate_sets(truth, pair, nominal=levels, classes=classes)
     indices = np.searchsorted(classes, truth)
-    by_index = evaluate_sets(indices, given[1], nominal=levels, labels=classes.tolist())
+    by_index = evaluate_sets(indices, pair[1], nominal=levels, labels=classes.tolist())
     assert repr(result) == repr(by_index)
     assert [nominal["coverage"].value for nominal in result.by_nominal] == pytest.approx(
-        classification_coverage_score(indices, given[1])
+        classification_coverage_score(indices, pair[1])
     )
     named = {part.label for part in result.by_nominal[0].groups["true class"]}
     assert named == {"setosa", "versicolor", "virginica"}
 
 
-def test_a_pair_that_is_no_pair_of_mapie_is_what_it_was() -> None:
+def test_a_pair_of_rows_is_not_taken_for_the_output_of_mapie() -> None:
     assert evaluate_intervals([0.5, 3.0], ([0.0, 1.0], [2.0, 4.0]), nominal=0.5).rows == 2
 
 
-def test_classes_are_told_once_and_hold_every_truth() -> None:
+def test_classes_are_passed_once_and_contain_every_true_class() -> None:
     member = [[True, False], [False, True]]
-    with pytest.raises(DataError, match=r"y_true is none of the 2 classes at row 1 \(1 such rows\)"):
+    with pytest.raises(DataError, match=r"y_true is not one of the 2 classes at row 1 \(1 such rows\)"):
         evaluate_sets(["a", "c"], member, nominal=0.5, classes=["a", "b"])
     with pytest.raises(ArgumentError, match="classes and labels both name the classes"):
         evaluate_sets(["a", "b"], member, nominal=0.5, classes=["a", "b"], labels=["A", "B"])

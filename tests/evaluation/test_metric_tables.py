@@ -1,4 +1,4 @@
-"""Metric tables: estimates from one set of draws, groups with their gap, comparisons, and the user's own metrics."""
+"""Metric tables: estimates from the same resamples, groups with their gap, comparisons, and custom metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RightAnswers(BaseMetric):
-    """Accuracy by another road: what a user might write."""
+    """Accuracy as a custom metric that a user might write."""
 
     name = "right_answers"
     direction = "higher"
@@ -66,20 +66,20 @@ def drawn(seed: int = 0, size: int = 120, right: float = 0.7) -> list[Evaluation
     ]
 
 
-def table_of(items: Items, **asked: Any) -> MetricTable:
-    found = abstain.evaluate(items, **{"resamples": 200, **asked}).metrics
-    assert found is not None
-    return found
+def table_of(items: Items, **options: Any) -> MetricTable:
+    table = abstain.evaluate(items, **{"resamples": 200, **options}).metrics
+    assert table is not None
+    return table
 
 
-def test_the_table_says_what_the_objects_say() -> None:
+def test_the_table_agrees_with_the_metric_objects() -> None:
     results = drawn()
     table = table_of(results_to_items(results), metrics="default_benchmark", resamples=0)
     for metric in default_benchmark_metrics():
         assert table[metric.name].value == pytest.approx(metric(results).value)
 
 
-def test_groups_say_what_the_breakdowns_say() -> None:
+def test_groups_agree_with_the_breakdowns_of_metric_objects() -> None:
     results = drawn()
     table = table_of(results_to_items(results), metrics="default_benchmark", by="ckd_stage", resamples=0)
     for metric in default_benchmark_metrics()[:2]:
@@ -91,7 +91,7 @@ def test_groups_say_what_the_breakdowns_say() -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_every_metric_of_the_registry_can_be_asked_for(name: str) -> None:
+def test_every_metric_of_the_registry_can_be_requested(name: str) -> None:
     table = table_of(results_to_items(drawn()), metrics=name, by="sex", resamples=30)
     estimate = table[name]
     assert estimate.defined or estimate.reason
@@ -100,7 +100,7 @@ def test_every_metric_of_the_registry_can_be_asked_for(name: str) -> None:
     assert len(table.groups) == 2
 
 
-def test_a_metric_of_the_users_gets_the_interval_of_the_built_in_one() -> None:
+def test_a_custom_metric_has_the_interval_of_the_built_in_one() -> None:
     items = results_to_items(drawn(), cluster="patient")
     table = table_of(items, metrics=[RightAnswers, "accuracy"], by="sex")
     mine, ours = table["right_answers"], table["accuracy"]
@@ -115,7 +115,7 @@ def test_a_metric_of_the_users_gets_the_interval_of_the_built_in_one() -> None:
     assert table.gaps["right_answers"].gap.interval == pytest.approx(table.gaps["accuracy"].gap.interval)
 
 
-def test_a_users_metric_on_items_that_never_were_results() -> None:
+def test_a_custom_metric_on_items_that_do_not_come_from_results() -> None:
     items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True])
     assert table_of(items, metrics=RightAnswers)["right_answers"].value == pytest.approx(1 / 3)
 
@@ -166,7 +166,7 @@ class TestGroups:
         assert gap.gap.interval is not None
         assert gap.gap.high < 0
 
-    def test_where_lower_is_better_the_worst_is_the_highest(self) -> None:
+    def test_if_lower_is_better_the_worst_group_has_the_highest_value(self) -> None:
         items = Items.from_arrays(
             np.zeros(40), np.repeat([0, 2], 20), metadata={"site": np.repeat(["a", "b"], 20)}
         )
@@ -182,7 +182,7 @@ class TestGroups:
         assert list(table.gaps) == ["accuracy"]
 
     def test_a_group_does_not_look_good_because_it_declines(self) -> None:
-        """Site c gets half of its answers wrong, and declines most items: its AUGRC is the smallest of all."""
+        """Half of the answers of site c are wrong, but it declines most items, so its AUGRC is the smallest."""
         rng = np.random.default_rng(0)
         site = np.repeat(["a", "b", "c"], 100)
         wrong = np.where(site == "c", np.arange(300) % 2 == 0, np.arange(300) % 10 == 0)
@@ -223,12 +223,12 @@ class TestGroups:
         assert gap.group == "site=c"
         assert gap.gap.value == pytest.approx(0.008)
 
-    def test_small_groups_say_so_and_are_not_the_worst(self) -> None:
+    def test_small_groups_have_a_note_and_are_not_the_worst(self) -> None:
         sites = ["a"] * 20 + ["b"] * 20 + ["c"] * 3
         items = Items.from_arrays(np.ones(43), [1] * 20 + [1] * 19 + [0] * 4, metadata={"site": sites})
         table = table_of(items, metrics="accuracy", by="site")
         small = table.group("site=c")
-        assert small.note == "too small to judge: 3 of the 10 clusters that a judgement needs"
+        assert small.note == "too small to evaluate: 3 of at least 10 clusters"
         assert small.estimates["accuracy"].reason == small.note
         assert table.gaps["accuracy"].group == "site=b"
         assert (small.items, small.answered, small.clusters) == (3, 3, 3)
@@ -266,7 +266,7 @@ class TestGroups:
 
 
 class TestConfidences:
-    def test_metrics_that_need_one_are_given_for_each(self) -> None:
+    def test_metrics_that_need_a_confidence_are_computed_for_each(self) -> None:
         items = Items.from_arrays(
             [1, 0, 1], [1, 1, 1], signals={"margin": [0.9, 0.1, 0.8], "flat": [0.5] * 3}
         )
@@ -289,7 +289,7 @@ class TestConfidences:
             assert both.metrics[name].interval == pytest.approx(ours.interval)
         assert both.metrics["risk_at_coverage"].value == variant.risk_at_coverage[0.5].value
 
-    def test_a_confidence_that_is_no_probability_is_an_error_where_one_is_needed(self) -> None:
+    def test_a_confidence_outside_0_and_1_is_an_error_for_calibration_metrics(self) -> None:
         items = Items.from_arrays([1, 0], [1, 1], signals={"margin": [7, 2]})
         assert table_of(items, metrics="aurc", confidence="margin", loss="zero_one")["aurc"].defined
         with pytest.raises(
@@ -297,7 +297,7 @@ class TestConfidences:
         ):
             table_of(items, metrics="ece", confidence="margin", loss="zero_one")
 
-    def test_without_any_the_reason_is_given(self) -> None:
+    def test_without_a_confidence_metrics_have_a_reason(self) -> None:
         table = table_of(Items.from_arrays([1, 0], [1, 1]), metrics="ece,aurc")
         assert table["expected_calibration_error"].reason == "no answered row has a confidence"
         assert "no confidence, so they cannot be ranked" in table["aurc"].reason
@@ -312,7 +312,7 @@ def test_text_labels_need_no_loss_by_name() -> None:
     assert table["aurc_optimal"].value == pytest.approx(0.125)
 
 
-def test_answered_only_metrics_bring_their_coverage() -> None:
+def test_tables_with_metrics_of_answered_items_include_the_coverage() -> None:
     assert "answer_rate" in table_of(results_to_items(drawn()), metrics="mae")
 
 
@@ -325,7 +325,7 @@ def test_outcomes_are_counted() -> None:
 
 
 class TestComparison:
-    def test_differences_are_those_of_any_function(self) -> None:
+    def test_differences_agree_with_those_of_a_custom_function(self) -> None:
         left, right = (
             results_to_items(drawn(right=proportion), cluster="patient") for proportion in (0.6, 0.9)
         )
@@ -360,14 +360,14 @@ class TestComparison:
         assert "brier_score is undefined for right" in difference.sentence
         assert difference.verdict == "inconclusive"
 
-    def test_nothing_changes_without_metrics(self) -> None:
+    def test_without_requested_metrics_there_is_no_table(self) -> None:
         items = results_to_items(drawn(size=30))
         assert abstain.evaluate(items, loss="zero_one", resamples=10).metrics is None
         assert abstain.compare(items, items, loss="zero_one", resamples=10, match="rows").left.metrics is None
 
 
 class TestBadInput:
-    def test_a_group_column_that_is_not_there(self) -> None:
+    def test_an_unknown_group_column_is_an_error(self) -> None:
         items = results_to_items(drawn(size=5))
         with pytest.raises(
             ArgumentError,
@@ -375,7 +375,7 @@ class TestBadInput:
         ):
             table_of(items, metrics="accuracy", by="ckd_stages")
 
-    def test_a_column_of_measurements_is_no_grouping(self) -> None:
+    def test_a_group_column_with_too_many_values_is_an_error(self) -> None:
         rows = 10_001
         items = Items.from_arrays(np.ones(rows), np.ones(rows), metadata={"egfr": np.arange(rows) / 7})
         message = (
@@ -384,22 +384,22 @@ class TestBadInput:
         with pytest.raises(DataError, match=message):
             table_of(items, metrics="accuracy", by="egfr")
 
-    def test_a_column_of_lists_is_no_grouping(self) -> None:
+    def test_a_group_column_of_lists_is_an_error(self) -> None:
         items = Items.from_arrays([1, 1], [1, 1], metadata={"notes": [[1], [2]]})
         with pytest.raises(DataError, match="notes is a list at row 0; groups are made of"):
             table_of(items, metrics="accuracy", by="notes")
 
-    def test_guidance_that_is_no_boolean(self) -> None:
+    def test_guidance_that_is_not_boolean_is_an_error(self) -> None:
         items = Items.from_arrays([1, 1], [1, 1], metadata={"should_abstain": [True, "yes"]})
         with pytest.raises(DataError, match="should_abstain must be True or False, got text at row 1"):
             table_of(items, metrics="deferral_alignment")
         assert table_of(items, metrics="accuracy")["accuracy"].value == 1.0
 
-    def test_the_same_column_twice(self) -> None:
+    def test_a_duplicate_group_column_is_an_error(self) -> None:
         with pytest.raises(ArgumentError, match="by must name columns, each once"):
             table_of(results_to_items(drawn(size=5)), metrics="accuracy", by=["sex", "sex"])
 
-    def test_an_unknown_metric_in_a_table(self) -> None:
+    def test_an_unknown_metric_is_an_error_with_a_suggestion(self) -> None:
         table = table_of(results_to_items(drawn(size=5)), metrics="accuracy", resamples=0)
         with pytest.raises(ArgumentError, match="unknown metric 'acuracy' .did you mean 'accuracy'"):
             table["acuracy"]
@@ -412,7 +412,7 @@ def test_results_of_items_keep_their_metrics() -> None:
     assert repr(left) == repr(right)
 
 
-def test_intervals_and_sets_that_a_source_states_can_be_judged() -> None:
+def test_intervals_and_sets_of_items_can_be_evaluated() -> None:
     items = Items.from_arrays([1, 2, 3], [1, 1, 1], intervals=[[0, 2], [0, 2], [0, 4]])
     table = table_of(items, metrics="interval_coverage,interval_mean_width,set_empty_rate")
     assert table["interval_coverage"].value == 1.0
@@ -422,14 +422,14 @@ def test_intervals_and_sets_that_a_source_states_can_be_judged() -> None:
     assert table_of(sets, metrics="set_coverage")["set_coverage"].value == 0.5
 
 
-def test_an_area_over_nothing_is_no_achievement() -> None:
+def test_an_area_without_answers_has_a_reason() -> None:
     items = results_to_items([EvaluationResult(None, 1, abstained=True, confidence=0.1)] * 3)
     found = table_of(items, metrics="aurc", resamples=5)["aurc"]
     assert found.value == 0.0
-    assert found.reason.startswith("nothing was answered")
+    assert found.reason.startswith("no item was answered")
 
 
-def test_a_compute_that_fails_is_named_without_what_it_says() -> None:
+def test_the_error_of_a_custom_metric_is_named_without_its_message() -> None:
     class Broken(RightAnswers):
         name = "broken"
 
@@ -457,6 +457,6 @@ def test_infinite_values_have_no_difference() -> None:
     assert "interval_mean_width is infinite for left" in difference.sentence
 
 
-def test_metrics_that_are_no_metrics() -> None:
+def test_invalid_metrics_are_an_error() -> None:
     with pytest.raises(ArgumentError, match="metrics must be names or metrics, got a number"):
         table_of(results_to_items(drawn(size=3)), metrics=3)

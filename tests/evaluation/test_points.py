@@ -44,7 +44,7 @@ def test_percentile_points_are_the_percentiles_of_their_replicates(resamples: in
 
 
 def test_replicates_without_a_value_are_dropped() -> None:
-    # The most confident row is alone in its cluster: where that is not drawn, nothing is accepted there.
+    # The most confident row is the only one of its cluster, so without this cluster no row reaches the threshold.
     loss, confidence, cluster = np.array([0.5, 1.0, 0.0]), np.array([3.0, 2.0, 1.0]), np.arange(3)
     columns = Columns.of(3, loss=loss, confidence=confidence, cluster=cluster, units=3, largest_loss=1.0)
     found = points_of(columns, confidence, Intervals.of(cluster, interval="percentile", resamples=400))
@@ -69,7 +69,7 @@ def test_points_of_some_thresholds_are_those_of_all() -> None:
         assert getattr(some, name) == pytest.approx(getattr(all_, name)[:, 1:4])
 
 
-def test_points_where_nothing_went_wrong_have_the_exact_bound() -> None:
+def test_points_without_errors_have_the_exact_bound() -> None:
     """Twelve clusters of one right answer each: at most 1 - 0.025^(1/12) of all clusters are wrong."""
     columns = Columns.of(
         12,
@@ -84,7 +84,7 @@ def test_points_where_nothing_went_wrong_have_the_exact_bound() -> None:
     assert found.high[0] == pytest.approx([1.0 - 0.025 ** (1.0 / answered) for answered in range(1, 13)])
 
 
-def test_together_intervals_are_wider_than_each_by_itself() -> None:
+def test_simultaneous_intervals_are_wider() -> None:
     columns = some_columns()
     intervals = Intervals.of(np.arange(12))
     each = points_of(columns, thresholds(columns), intervals)
@@ -120,7 +120,7 @@ def test_a_coverage_between_two_steps_has_the_risk_of_either() -> None:
     assert "steps" not in smooth.method
 
 
-def test_a_coverage_at_a_risk_reaches_from_what_is_sure_to_what_is_possible() -> None:
+def test_the_interval_of_a_coverage_at_a_risk_goes_from_sure_to_possible_coverages() -> None:
     result = evaluate(tied(levels=0), metrics="coverage_at_risk@0.3", selective=True)
     found = result.only.estimate("coverage_at_risk@0.3")
     points = result.profile().points["confidence"]

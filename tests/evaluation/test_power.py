@@ -32,7 +32,7 @@ def test_a_pilot_of_one_assumes_a_correlation() -> None:
         expected = se * math.sqrt(2 * (1 - correlation))
         assert found.se == pytest.approx(expected)
         assert found.clusters_needed == clusters_needed(0.05, expected, 30)
-        assert f"a correlation of {correlation:g} between the systems is assumed" in found.basis
+        assert found.basis.endswith(f", for a correlation of {correlation:g} between the systems")
 
 
 def test_a_pilot_of_two_has_the_error_of_their_difference() -> None:
@@ -46,10 +46,17 @@ def test_a_pilot_of_two_has_the_error_of_their_difference() -> None:
     assert found.clusters_needed == clusters_needed(0.02, difference.se, 30)
 
 
-def test_assumptions_in_place_of_a_pilot() -> None:
-    found = abstain.power(metric="augrc", difference=0.02, se=0.0125, clusters=41)
-    assert found.clusters_needed == clusters_needed(0.02, 0.0125, 41)
-    assert str(found).startswith(f"{found.clusters_needed:.0f} clusters tell a difference of 0.02 in augrc")
+def test_a_standard_error_instead_of_a_pilot() -> None:
+    answer = abstain.power(metric="augrc", difference=0.02, se=0.0125, clusters=41)
+    assert answer.clusters_needed == clusters_needed(0.02, 0.0125, 41)
+    assert str(answer) == (
+        f"{answer.clusters_needed:.0f} clusters are needed to detect a difference of 0.02 in augrc with a power of 80% "
+        "at level 0.95"
+    )
+    assert (
+        answer.basis
+        == "assumed: a standard error of 0.0125 with 41 clusters, and more clusters of the same kind"
+    )
 
 
 def test_twice_the_difference_needs_about_a_quarter() -> None:
@@ -57,40 +64,39 @@ def test_twice_the_difference_needs_about_a_quarter() -> None:
     assert small.clusters_needed / large.clusters_needed == pytest.approx(4.0, rel=0.05)
 
 
-def test_what_is_asked_for_is_what_is_found() -> None:
-    """Studies of as many clusters as were called for tell the difference about as often as promised."""
+def test_studies_with_the_needed_clusters_have_the_requested_power() -> None:
+    """About 80% of simulated studies with the returned number of clusters detect the difference."""
     rng = np.random.default_rng(5)
     clusters = int(abstain.power(metric="accuracy", difference=0.5, se=0.2, clusters=25).clusters_needed)
-    told = 0
+    detected = 0
     for _ in range(400):
-        values = rng.normal(
-            0.5, 1.0, clusters
-        )  # one value per cluster: a standard error of 0.2 with 25 of them
+        # One value per cluster, with a standard error of 0.2 for 25 of them.
+        values = rng.normal(0.5, 1.0, clusters)
         t = values.mean() / (values.std(ddof=1) / math.sqrt(clusters))
-        told += abs(t) > 2.0 + 2.4 / clusters
-    assert 0.74 < told / 400 < 0.87
+        detected += abs(t) > 2.0 + 2.4 / clusters
+    assert 0.74 < detected / 400 < 0.87
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"difference": 0.0}, "difference must be greater than 0"),
-        ({"se": 0.1}, "without a pilot, se= and clusters= are needed"),
+        ({"se": 0.1}, "without a pilot, pass a standard error"),
         ({"se": 0.0, "clusters": 10}, "se must be greater than 0"),
         ({"se": 0.1, "clusters": 1}, "clusters must be at least 2"),
         ({"metric": "no_such", "se": 0.1, "clusters": 5}, "no_such"),
     ],
 )
-def test_bad_calls(options: dict[str, float], message: str) -> None:
+def test_invalid_arguments_are_errors(options: dict[str, float], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         abstain.power(**{"metric": "augrc", "difference": 0.1, **options})  # type: ignore[arg-type]
 
 
-def test_a_pilot_that_says_nothing_is_said_so() -> None:
+def test_a_pilot_without_a_standard_error_is_an_error() -> None:
     items = Items.from_arrays([1] * 12, [1] * 12, confidence=[0.9] * 12)
-    with pytest.raises(DataError, match="accuracy has no standard error to go by: it does not vary"):
+    with pytest.raises(DataError, match="accuracy has no standard error: it does not vary"):
         abstain.power(items, metric="accuracy", difference=0.1)
-    with pytest.raises(ArgumentError, match="go without a pilot"):
+    with pytest.raises(ArgumentError, match="se= and clusters= replace a pilot"):
         abstain.power(items, metric="accuracy", difference=0.1, se=0.1, clusters=3)
-    with pytest.raises(ArgumentError, match="correlation must fulfil"):
+    with pytest.raises(ArgumentError, match="correlation must be at least -1 and less than 1, got 1"):
         abstain.power(pilot(), metric="accuracy", difference=0.1, correlation=1.0)

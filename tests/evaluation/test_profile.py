@@ -1,4 +1,4 @@
-"""The profile: exact working points, their intervals, reference curves, contrasts, and thinning that nobody sees."""
+"""The profile: exact operating points, their intervals, reference curves, contrasts, and invisible thinning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(confidence: str | list[str] = "llm", resamples: int = 300) -> Result:
     return evaluate(items, confidence=confidence, loss="abs", resamples=resamples)
 
 
-def test_working_points_by_hand() -> None:
+def test_operating_points_by_hand() -> None:
     # Confidences 2, 2, 1 with losses 0, 2, 0, and five abstentions.
     items = Items.from_arrays(
         [0] * 8,
@@ -39,7 +39,7 @@ def test_working_points_by_hand() -> None:
     assert points.generalized_risk.tolist() == [2 / 8, 2 / 8]
     assert np.isnan(points.selective_low).all()
     assert points.in_curve == 2
-    # A perfect ranking takes the losses 0, 0, 2; a random one has their mean everywhere.
+    # A perfect ranking has the losses 0, 0, 2; a random one has their mean at every coverage.
     assert profile.optimal.coverage.tolist() == [1 / 8, 2 / 8, 3 / 8]
     assert profile.optimal.selective_risk == pytest.approx([0, 0, 2 / 3])
     assert profile.optimal.generalized_risk == pytest.approx([0, 0, 2 / 8])
@@ -47,7 +47,7 @@ def test_working_points_by_hand() -> None:
     assert profile.random_augrc == pytest.approx(0.5 * 2 / 8 * 3 / 8)
 
 
-def test_the_last_working_point_answers_all_that_is_answered() -> None:
+def test_the_last_operating_point_answers_all_answered_items() -> None:
     result = run()
     points = result.profile().points["llm"]
     assert points.answered[-1] == result.population.answered
@@ -55,7 +55,7 @@ def test_the_last_working_point_answers_all_that_is_answered() -> None:
 
 
 def test_the_interval_of_the_generalized_risk_of_everything_is_that_of_a_mean_loss() -> None:
-    # Where every item is answered, the lowest threshold accepts all rows of every resample.
+    # If every item is answered, the lowest threshold accepts all rows of every resample.
     rng = np.random.default_rng(3)
     loss, cluster = rng.random(80), np.arange(80) // 4
     items = Items.from_arrays(np.zeros(80), loss, confidence=rng.integers(0, 5, 80), cluster=cluster)
@@ -79,17 +79,17 @@ def test_contrasts_are_paired_differences_from_the_best() -> None:
         assert contrast.estimate.value >= 0
         assert (contrast.left, contrast.right) == (profile.leader, name)
         assert contrast.verdict in ("left", "inconclusive")
-    # The same ranking under another name is no rival.
+    # Two names of the same ranking are not compared with each other.
     assert profile.points["llm"] is profile.points["total_evidence"]
 
 
-def test_reliability_is_for_what_may_be_read_as_a_probability() -> None:
+def test_reliability_is_for_confidences_that_may_be_probabilities() -> None:
     found = run(confidence=["llm", "token_msp", "token_pe", "verbalized"]).profile().reliability
     assert set(found) == {"token_msp", "verbalized"}
     assert found["token_msp"].count.sum() == 150
 
 
-def test_nothing_answered_has_no_curve_and_no_leader() -> None:
+def test_without_answers_there_is_no_curve_and_no_leader() -> None:
     items = Items.from_arrays([0, 1], [None, None], abstained=[True, True], confidence=[0.2, 0.4])
     profile = evaluate(items, loss="abs", resamples=20).profile()
     assert len(profile.points["confidence"]) == 0
@@ -107,9 +107,9 @@ def test_a_long_curve_is_thinned_to_exact_points_with_those_of_the_grid() -> Non
     points = result.profile(most=100).points["confidence"]
     assert 100 <= len(points) <= 110
     assert points.in_curve == n
-    places = np.searchsorted(curve.coverage, points.coverage)
-    assert curve.selective_risk[places].tolist() == points.selective_risk.tolist()
-    assert points.answered.tolist() == (places + 1).tolist()
+    indices = np.searchsorted(curve.coverage, points.coverage)
+    assert curve.selective_risk[indices].tolist() == points.selective_risk.tolist()
+    assert points.answered.tolist() == (indices + 1).tolist()
     for coverage, risk in result["confidence"].risk_at_coverage.items():
         assert risk.value in points.selective_risk, coverage
 

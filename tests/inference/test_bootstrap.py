@@ -47,8 +47,8 @@ def aurc(items: Items) -> float:
     return selective.aurc(loss, items.signals["confidence"].values, abstained=items.abstained)
 
 
-class TestDraws:
-    def test_one_stream_whatever_the_batch(self) -> None:
+class TestBootstrapWeights:
+    def test_resamples_do_not_depend_on_the_batch_size(self) -> None:
         clusters, resamples = 7, 50
         drawn = np.random.RandomState(5).randint(0, clusters, size=(resamples, clusters))
         expected = np.stack([np.bincount(row, minlength=clusters) for row in drawn])
@@ -56,14 +56,14 @@ class TestDraws:
             batches = [batch.weights for batch in BootstrapWeights(clusters, resamples, 5).batches(width)]
             np.testing.assert_array_equal(np.concatenate(batches), expected)
 
-    def test_every_resample_draws_as_many_clusters_as_there_are(self) -> None:
+    def test_every_resample_has_as_many_clusters_as_the_data(self) -> None:
         for batch in BootstrapWeights(11, 300, 1).batches(11):
             assert (batch.weights.sum(axis=1) == 11).all()
 
     @pytest.mark.parametrize(
         ("resamples", "seed", "message"), [(-1, 0, "resamples"), (1, -1, "seed"), (1, 2**32, "seed")]
     )
-    def test_bad_settings(self, resamples: int, seed: int, message: str) -> None:
+    def test_invalid_settings_are_errors(self, resamples: int, seed: int, message: str) -> None:
         with pytest.raises(ArgumentError, match=f"{message} must be"):
             BootstrapWeights(3, resamples, seed)
 
@@ -83,7 +83,7 @@ class TestEstimates:
         assert (first.low, first.high) == first.percentile == (1.75, 3.25)
         assert first.se == pytest.approx(np.std([1, 2, 3, 4], ddof=1))
         assert first.drop_rate == 0.0
-        # One valid replicate is no distribution: the interval is the point.
+        # With only one valid replicate, the interval is the point itself.
         second = percentile(7.0, [1.0, np.nan, np.nan, np.nan])
         assert (second.low, second.high, second.drop_rate) == (7.0, 7.0, 0.75)
         assert math.isnan(second.se)
@@ -100,12 +100,12 @@ class TestEstimates:
         assert found.method == "none"
         assert str(found) == "0.250"
 
-    def test_level_must_be_a_share(self) -> None:
+    def test_the_level_must_be_between_0_and_1(self) -> None:
         with pytest.raises(ArgumentError, match=r"0 < level < 1, got 95; did you mean 0.95\?"):
             Intervals.of(np.arange(3), level=95)
 
     def test_bca_agrees_with_scipy(self) -> None:
-        """The same replicates: the corrections are Efron's, as scipy has them."""
+        """Bias correction and acceleration are Efron's, as in scipy."""
         values = np.random.default_rng(5).exponential(size=30)
 
         def mean(items: Items) -> float:
@@ -117,7 +117,7 @@ class TestEstimates:
         (found,) = intervals.estimates(
             measure.points, intervals.replicate([measure])[measure], [Scale()], n=30
         )
-        # What the generator is called changed with scipy 1.15.
+        # The name of the argument for the generator changed with scipy 1.15.
         name = (
             "rng" if [int(part) for part in scipy.__version__.split(".")[:2]] >= [1, 15] else "random_state"
         )
@@ -127,7 +127,7 @@ class TestEstimates:
         assert found.method == "cluster bootstrap, BCa interval"
         assert found.percentile != found.interval
 
-    def test_a_bootstrap_p_value_is_where_its_interval_ends(self) -> None:
+    def test_the_bootstrap_p_value_agrees_with_the_interval(self) -> None:
         drawn = np.random.default_rng(0).normal(0.1, 0.05, 4000)
         for kind in ("percentile", "bca"):
             found = with_draws(
@@ -142,8 +142,8 @@ class TestEstimates:
             assert 0.02 < p < 0.08
 
 
-class TestUserMetrics:
-    def test_a_function_of_items_gets_the_same_draws_as_the_built_in_measure(self) -> None:
+class TestCustomMetrics:
+    def test_a_function_of_items_has_the_same_resamples_as_the_built_in_metric(self) -> None:
         items = some_items()
         mine = bootstrap(aurc, items, resamples=200, seed=3)
         built_in = evaluate(items, loss="abs", interval="percentile", resamples=200, seed=3)[
@@ -194,23 +194,23 @@ class TestUserMetrics:
         assert found.value == 1.0
         assert 0.2 < found.drop_rate < 0.4
 
-    def test_nothing_to_judge(self) -> None:
+    def test_without_evaluated_items_there_is_an_error(self) -> None:
         items = Items.from_arrays([1], [1], failed=[True])
-        with pytest.raises(DataError, match="no item to judge"):
+        with pytest.raises(DataError, match="no item to evaluate"):
             bootstrap(aurc, items)
 
-    def test_nothing_in_common(self) -> None:
+    def test_sides_without_a_common_item_are_an_error(self) -> None:
         left = Items.from_arrays([1], [1], cluster=["a"])
         right = Items.from_arrays([1], [1], cluster=["b"])
         with pytest.raises(DataError, match="no item in common"):
             paired_delta(aurc, left, right, intersection_only=True)
 
 
-def test_one_cluster_has_no_interval_but_that_of_its_resamples() -> None:
+def test_one_cluster_has_no_jackknife_interval() -> None:
     items = Items.from_arrays([0, 1, 2], [0, 2, 2], confidence=[3, 2, 1], cluster=[1, 1, 1])
-    alone = evaluate(items, loss="abs")["confidence"].aurc
-    assert alone.interval is None
-    assert alone.reason == "one cluster alone says nothing about others"
+    jackknife = evaluate(items, loss="abs")["confidence"].aurc
+    assert jackknife.interval is None
+    assert jackknife.reason == "there is only one cluster, so there is no confidence interval"
     found = evaluate(items, loss="abs", interval="percentile", resamples=50)["confidence"].aurc
     assert found.low == found.high == pytest.approx(found.value)
     assert found.se == pytest.approx(0.0, abs=1e-15)
@@ -224,7 +224,7 @@ def aurc_measure(
     return measure_metrics(columns, [METRICS["aurc"]])
 
 
-def test_measures_of_different_clusters_cannot_be_weighed_together() -> None:
+def test_statistics_of_different_clusters_cannot_be_evaluated_together() -> None:
     measures = [aurc_measure(np.ones(n), np.ones(n), np.arange(n)) for n in (2, 3)]
     with pytest.raises(DataError, match="same clusters"):
         replicates(measures, BootstrapWeights(2, 5, 0))
@@ -237,28 +237,28 @@ def test_progress_counts_every_resample_once() -> None:
     assert sum(seen) == 123
 
 
-def test_points_are_the_measure_at_weights_all_one() -> None:
+def test_the_point_estimate_has_weights_of_one() -> None:
     items = some_items()
     assert function_measure(aurc, items).point == pytest.approx(aurc(items))
 
 
 class TestEstimate:
-    def test_reads_as_a_number_with_its_interval(self) -> None:
+    def test_str_shows_the_number_with_its_interval(self) -> None:
         assert str(Estimate(0.1342, 0.0941, 0.1759)) == "0.134 [0.094, 0.176]"
         assert f"{Estimate(1.0, 0.5, 2.0):.1f}" == "1.0 [0.5, 2.0]"
         assert float(Estimate(0.5)) == 0.5
 
-    def test_undefined_says_why(self) -> None:
-        assert str(Estimate(math.nan, reason="nobody answered")) == "undefined (nobody answered)"
+    def test_str_of_an_undefined_estimate_shows_the_reason(self) -> None:
+        assert str(Estimate(math.nan, reason="no item was answered")) == "undefined (no item was answered)"
         assert not Estimate(math.nan).defined
 
 
 @pytest.mark.slow
 def test_intervals_cover_and_ignoring_clusters_does_not() -> None:
-    """Of many worlds with 40 clusters of 8, how often does the 95% interval hold the truth?
+    """The 95% interval contains the true AURC in about 95% of simulated data sets with 40 clusters of 8 items.
 
-    Items of a cluster share a random shift in how often they are wrong. The true AURC is the average over very many
-    clusters. Taking every item for a cluster of its own makes the intervals visibly too narrow.
+    Items of a cluster have a common random shift of their error rate. The true AURC is the average over very many
+    clusters. If every item is treated as its own cluster, the intervals are too narrow.
     """
     clusters, size, worlds = 40, 8, 600
 
@@ -281,8 +281,8 @@ def test_intervals_cover_and_ignoring_clusters_does_not() -> None:
             intervals = Intervals.of(
                 np.arange(measure.units), interval="percentile", resamples=400, seed=number
             )
-            weighed = intervals.replicate([measure])[measure]
-            (found,) = intervals.estimates(measure.points, weighed, [Scale()], n=len(loss))
+            replicated = intervals.replicate([measure])[measure]
+            (found,) = intervals.estimates(measure.points, replicated, [Scale()], n=len(loss))
             inside[kind] += found.low <= truth <= found.high
     assert 0.92 <= inside["clustered"] / worlds <= 0.97
     assert inside["single"] / worlds < 0.85

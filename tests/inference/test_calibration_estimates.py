@@ -1,4 +1,4 @@
-"""Calibration metrics with intervals: the same as resampling rows by hand, and what is refused."""
+"""Calibration metrics with intervals: the same as resampling rows by hand, and errors."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_intervals_are_those_of_copied_rows(strategy: str) -> None:
         assert (estimate.clusters, estimate.resamples, estimate.n) == (15, 40, 120)
 
 
-def test_an_interval_that_misses_its_value_says_why() -> None:
-    # Perfectly calibrated in its bins, so that every resample can only be worse.
+def test_an_interval_that_misses_its_value_has_a_reason() -> None:
+    # Perfectly calibrated in its bins, so that no resample can be better.
     y, s = np.tile([1, 0], 50), np.full(100, 0.5)
     estimate = calibration_estimates(y, s, interval="percentile", resamples=200)["expected_calibration_error"]
     assert estimate.value == 0.0
@@ -68,14 +68,14 @@ def test_an_interval_that_misses_its_value_says_why() -> None:
     assert bool(many.reason) == (not many.low <= many.value <= many.high)
 
 
-def test_without_being_asked_for_there_is_no_interval() -> None:
+def test_without_an_interval_the_value_is_the_same() -> None:
     y, s, _ = sample()
     estimate = calibration_estimates(y, s, interval="none")["brier_score"]
     assert estimate.interval is None
     assert estimate.value == pytest.approx(calibration.brier_score(y, s))
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_errors() -> None:
     with pytest.raises(ArgumentError, match="unknown metric 'brier'.*did you mean 'brier_score'"):
         calibration_estimates([1, 0], [0.5, 0.6], metrics=["brier"])
     with pytest.raises(ArgumentError, match="metrics is empty"):

@@ -1,4 +1,4 @@
-"""Quantiles against scipy's, over what intervals can ask for and beyond."""
+"""Quantiles against scipy's, for all probabilities and degrees of freedom that intervals need, and beyond."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_normal_quantiles_are_those_of_scipy(probability: float) -> None:
 @given(st.floats(0.5, 1000.0), PROBABILITIES)
 def test_t_quantiles_are_those_of_scipy(degrees: float, probability: float) -> None:
     found = t_quantile(degrees, probability)
-    # Far in a tail scipy itself is not exact to twelve digits, so what counts is the probability.
+    # Far in a tail, scipy itself is not exact to twelve digits, so the probability is compared, too.
     assert found == pytest.approx(float(stdtrit(degrees, probability)), rel=1e-7, abs=1e-9)
     assert float(stdtr(degrees, found)) == pytest.approx(probability, rel=1e-9)
 

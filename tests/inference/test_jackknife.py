@@ -1,4 +1,4 @@
-"""The intervals of single metrics: worked out by hand, against peers, and where nothing varied."""
+"""Intervals of single metrics: worked out by hand, compared with peers, and exact bounds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from abstain.metrics.scales import Scale
 
 
 def means(values: np.ndarray[Any, Any], scale: Scale, **options: Any) -> abstain.Estimate:
-    """The jackknife estimate of a mean over clusters of one row each."""
+    """Return the jackknife estimate of a mean over clusters of one row each."""
     n = len(values)
     left_out = (values.sum() - values)[:, None] / (n - 1)
-    leave = JackknifeWeights.of(np.arange(n))
-    return jackknife_estimates(np.array([values.mean()]), left_out, leave, [scale], n=n, **options)[0]
+    weights = JackknifeWeights.of(np.arange(n))
+    return jackknife_estimates(np.array([values.mean()]), left_out, weights, [scale], n=n, **options)[0]
 
 
-def test_a_share_has_wilsons_interval_by_hand() -> None:
+def test_a_proportion_has_wilsons_interval_by_hand() -> None:
     """3 of 10: se^2 = 0.21/9, t = 2.262157, so the slack is 5.117355/9; then Wilson's formula."""
     found = means(np.array([1.0] * 3 + [0.0] * 7), Scale(0.0, 1.0, 10))
     slack = 2.2621571628**2 / 9.0
@@ -34,8 +34,8 @@ def test_a_share_has_wilsons_interval_by_hand() -> None:
     assert found.degrees == 9
 
 
-def test_a_logarithmic_end_grows_evenly_where_a_value_is_hardly_known() -> None:
-    """One of ten rows costs 100: the standard error of the logarithm times t is far above 1, so that e takes over."""
+def test_a_logarithmic_end_grows_linearly_for_a_very_uncertain_value() -> None:
+    """One of ten rows has a loss of 100: the standard error of the logarithm times t is far above 1."""
     costs = np.array([1.0] * 9 + [100.0])
     found = means(costs, Scale(low=0.0))
     logs = np.log((costs.sum() - costs) / 9)
@@ -44,8 +44,8 @@ def test_a_logarithmic_end_grows_evenly_where_a_value_is_hardly_known() -> None:
     assert found.interval == pytest.approx((10.9 / math.exp(reach), 10.9 * math.e * reach), rel=1e-9)
 
 
-def test_rows_that_agree_by_chance_make_no_interval_narrower_than_rows_alone() -> None:
-    """Ten clusters that all are half right show no spread at all, or hardly any; twenty rows still are twenty rows."""
+def test_an_interval_is_not_narrower_than_that_of_independent_rows() -> None:
+    """Ten clusters that are all half right have hardly any spread, but there are only twenty rows."""
     rng = np.random.default_rng(0)
     nearly = 0.5 + 1e-4 * rng.standard_normal(10)
     found = means(nearly, Scale(0.0, 1.0, 20))
@@ -54,7 +54,7 @@ def test_rows_that_agree_by_chance_make_no_interval_narrower_than_rows_alone() -
 
 
 @pytest.mark.parametrize("clusters", [3, 5, 40])
-def test_where_nothing_went_wrong_the_bound_is_exact(clusters: int) -> None:
+def test_without_errors_the_interval_is_an_exact_bound(clusters: int) -> None:
     right = Items.from_arrays([1] * clusters, [1] * clusters, confidence=np.linspace(0.5, 0.9, clusters))
     result = abstain.evaluate(right, metrics="accuracy,brier_score", selective=True)
     found = result.only.estimate("accuracy")
@@ -63,13 +63,13 @@ def test_where_nothing_went_wrong_the_bound_is_exact(clusters: int) -> None:
     assert found.method == f"exact bound: all of {clusters} clusters agree"
     worst = 1.0 - peer.low
     own = result["confidence"]
-    # The worst curve with so large a share of wrong answers has all of them at the top.
+    # The worst curve with this proportion of wrong answers has all of them at the highest confidence.
     assert own.aurc.interval == pytest.approx((0.0, worst * (1.0 - math.log(worst))))
     assert own.augrc.interval == pytest.approx((0.0, 0.5 * (2.0 * worst - worst * worst)))
     assert own.risk_at_coverage[0.5].interval == pytest.approx((0.0, min(2.0 * worst, 1.0)))
 
 
-def test_a_large_cluster_hides_as_much_as_several_small_ones() -> None:
+def test_the_exact_bound_uses_the_effective_number_of_clusters() -> None:
     even = Items.from_arrays([1] * 20, [1] * 20, cluster=np.arange(20) // 2)
     uneven = Items.from_arrays([1] * 20, [1] * 20, cluster=[0] * 11 + list(range(1, 10)))
     wide, narrow = (
@@ -80,20 +80,20 @@ def test_a_large_cluster_hides_as_much_as_several_small_ones() -> None:
     assert wide == pytest.approx(0.025 ** (1 / (20 / 11)))
 
 
-def test_a_group_is_bounded_as_if_it_were_alone() -> None:
+def test_a_group_has_the_same_bound_as_its_items_evaluated_separately() -> None:
     n = 200
     group = np.array(["a"] * 20 + ["b"] * 180)
     wrong = np.r_[np.zeros(20, int), np.random.default_rng(0).integers(0, 2, 180)]
     items = Items.from_arrays(np.zeros(n, int), wrong, metadata={"g": group}, cluster=np.arange(n))
     table = abstain.evaluate(items, metrics="accuracy", by="g").metrics
-    alone = abstain.evaluate(items.take(group == "a"), metrics="accuracy").metrics
+    separate = abstain.evaluate(items.take(group == "a"), metrics="accuracy").metrics
     assert table is not None
-    assert alone is not None
-    assert table.group("g=a").estimates["accuracy"].interval == pytest.approx(alone["accuracy"].interval)
+    assert separate is not None
+    assert table.group("g=a").estimates["accuracy"].interval == pytest.approx(separate["accuracy"].interval)
 
 
-def test_intervals_and_items_have_one_bound() -> None:
-    """24 intervals of 12 clusters, 13 of them in one: worth 24/13 clusters, through either door."""
+def test_evaluate_intervals_and_evaluate_have_the_same_bound() -> None:
+    """24 intervals of 12 clusters, 13 of them in one: the effective number is 24/13 clusters for both functions."""
     cluster = np.r_[np.zeros(13, int), np.arange(1, 12)]
     truth, bounds = np.zeros(24), np.tile([-1.0, 1.0], (24, 1))
     own = abstain.evaluate_intervals(truth, bounds, nominal=0.9, cluster=cluster).by_nominal[0]["coverage"]
@@ -104,7 +104,7 @@ def test_intervals_and_items_have_one_bound() -> None:
     assert found["interval_coverage"].interval == pytest.approx(own.interval)
 
 
-def test_what_cannot_vary_has_no_width_and_says_so() -> None:
+def test_the_interval_of_a_metric_that_cannot_vary_has_no_width() -> None:
     never = Items.from_arrays([1, 0] * 10, [1, 1] * 10, confidence=[0.9, 0.5] * 10)
     found = abstain.evaluate(never)["confidence"].cmax
     assert (found.low, found.high, found.method) == (1.0, 1.0, "it cannot vary")
@@ -113,7 +113,7 @@ def test_what_cannot_vary_has_no_width_and_says_so() -> None:
     assert found.interval == pytest.approx((0.025 ** (1 / 20), 1.0))
 
 
-def test_a_mean_of_positive_numbers_is_judged_by_its_logarithm() -> None:
+def test_the_interval_of_a_mean_of_positive_numbers_is_logarithmic() -> None:
     values = np.random.default_rng(1).lognormal(size=30)
     found = means(values, Scale(low=0.0))
     logs = np.log((values.sum() - values) / 29)
@@ -128,19 +128,19 @@ def test_differences_and_signed_metrics_have_the_plain_t_interval() -> None:
     assert means(values, Scale()).interval == pytest.approx((peer.low, peer.high))
 
 
-def test_an_end_that_chance_makes_is_not_told() -> None:
+def test_metrics_that_are_positive_by_chance_have_an_upper_end_only() -> None:
     found = means(np.array([0.1, 0.3, 0.2, 0.4]), Scale(0.0, 1.0, 100, upper_only=True))
     assert found.low == 0.0
-    assert found.method.endswith("upper end alone")
+    assert found.method.endswith("upper end only")
     refused = means(np.array([0.1, 0.3]), Scale(refused="no interval: it depends on the number of rows"))
     assert (refused.interval, refused.reason) == (None, "no interval: it depends on the number of rows")
 
 
 def test_the_lowest_of_several_parts_has_an_upper_end_for_all_of_them() -> None:
     values = np.array([1.0] * 12 + [0.0] * 8)
-    alone, chosen = (means(values, Scale(0.0, 1.0, 20, chosen=parts)) for parts in (1, 4))
-    assert chosen.low == alone.low
-    # A tail of 0.025 / 4 at the upper end alone.
+    one, chosen = (means(values, Scale(0.0, 1.0, 20, chosen=parts)) for parts in (1, 4))
+    assert chosen.low == one.low
+    # A tail of 0.025 / 4 at the upper end only.
     assert chosen.high == pytest.approx(means(values, Scale(0.0, 1.0, 20), level=1 - 0.05 / 4).high)
 
 
@@ -198,7 +198,7 @@ def test_intervals_do_not_depend_on_the_order_of_rows_nor_on_how_weights_are_wri
 
 @pytest.mark.parametrize("interval", ["jackknife", "percentile", "bca"])
 def test_a_verdict_and_its_interval_never_contradict_each_other(interval: str) -> None:
-    told = set()
+    verdicts = set()
     for seed in range(12):
         pair = {"a": some(160, 20, seed), "b": some(160, 20, seed + 100)}
         found = abstain.compare(pair, interval=interval, resamples=999, truth_may_differ=True)
@@ -206,12 +206,11 @@ def test_a_verdict_and_its_interval_never_contradict_each_other(interval: str) -
             if each.estimate.interval is None or not each.compared:
                 continue
             low, high = each.estimate.interval
-            if (
-                min(abs(low), abs(high)) > 2e-3 and each.verdict is not None
-            ):  # ends are read off so many replicates
+            # Ends near 0 are not precise enough, because they are quantiles of 999 replicates.
+            if min(abs(low), abs(high)) > 2e-3 and each.verdict is not None:
                 assert (each.verdict != "inconclusive") == (low > 0.0 or high < 0.0), each
-            told.add(each.verdict)
-    assert len(told) > 1
+            verdicts.add(each.verdict)
+    assert len(verdicts) > 1
 
 
 def test_any_function_of_items_has_a_jackknife_interval() -> None:
@@ -227,7 +226,7 @@ def test_any_function_of_items_has_a_jackknife_interval() -> None:
     assert mine.resamples == 0
 
 
-def test_how_many_resamples_are_drawn() -> None:
+def test_the_default_number_of_resamples() -> None:
     assert [resamples_wanted(None, interval) for interval in INTERVALS] == [0, 10_000, 10_000, 0]
     assert resamples_wanted(None, "jackknife", of_a_run=True) == 10_000
     assert resamples_wanted(0, "jackknife", of_a_run=True) == 0
@@ -237,16 +236,16 @@ def test_how_many_resamples_are_drawn() -> None:
         Intervals.of(np.arange(4), interval="jacknife")
 
 
-def test_the_p_value_of_an_interval_that_there_is_not() -> None:
+def test_without_an_interval_the_p_value_is_undefined() -> None:
     assert math.isnan(p_value(abstain.Estimate(0.1)))
 
 
-def test_the_area_under_accuracy_has_the_interval_of_the_area_under_risk_turned_over() -> None:
+def test_the_interval_of_auarc_is_1_minus_that_of_aurc() -> None:
     rng = np.random.default_rng(9)
     truth = rng.integers(0, 2, 120)
     wrong = rng.random(120) < 0.2
     rows: dict[str, Any] = {"truth": truth, "confidence": rng.random(120), "cluster": np.arange(120) % 15}
-    for prediction in (truth ^ wrong, truth):  # where all are right, both are exact bounds
+    for prediction in (truth ^ wrong, truth):  # if all are right, both are exact bounds
         metrics = abstain.evaluate(
             Items.from_arrays(prediction=prediction, **rows), metrics="aurc,auarc"
         ).metrics

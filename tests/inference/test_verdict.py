@@ -1,4 +1,4 @@
-"""Holm, power, the jackknife and p-values by hand; and the one verdict, with a known better side."""
+"""Holm's method, power, the jackknife and p-values by hand, and verdicts with a known better side."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_holm_by_hand() -> None:
     assert holm([]).tolist() == []
 
 
-def test_holm_leaves_out_what_was_not_tested() -> None:
+def test_holm_ignores_undefined_p_values() -> None:
     adjusted = holm([0.01, math.nan, 0.03])
     assert adjusted[[0, 2]] == pytest.approx([0.02, 0.03])
     assert math.isnan(adjusted[1])
 
 
-def test_holm_refuses_what_is_no_probability() -> None:
+def test_holm_needs_probabilities() -> None:
     with pytest.raises(DataError, match=r"p_values must lie in \[0, 1\], got 1.5 at row 1"):
         holm([0.1, 1.5])
 
@@ -90,52 +90,52 @@ def test_p_value_by_hand() -> None:
     assert p_value(estimate(5.0, 2.0)) == pytest.approx(0.0338618, abs=1e-6)
     assert p_value(estimate(-5.0, 2.0)) == p_value(estimate(5.0, 2.0))
     assert p_value(estimate(0.0, 2.0)) == 1.0
-    # Against a bound the distance counts: 3 is one and a half standard errors.
+    # Against a bound of 2, the distance is 3, which is one and a half standard errors.
     assert p_value(estimate(5.0, 2.0), 2.0) == pytest.approx(2 * student.sf(1.5, 9))
-    # As small as the data say, so that a correction for hundreds still decides.
+    # Very small p-values are not rounded to 0, so a correction for hundreds of pairs can still decide.
     assert p_value(estimate(0.9, 0.01, clusters=100)) < 1e-90
 
 
-def test_where_every_cluster_agrees_the_p_value_is_that_of_so_many_coins() -> None:
+def test_if_every_cluster_agrees_the_p_value_is_that_of_as_many_coins() -> None:
     assert p_value(estimate(1.0, 0.0, clusters=6)) == 2.0**-5
     assert p_value(estimate(0.0, 0.0, clusters=6)) == 1.0
-    # Six clusters that agree tell at 5%, five do not, and the interval says the same.
-    for clusters, told in ((6, True), (5, False)):
+    # Six clusters that agree are significant at 5%, five are not, and the interval agrees.
+    for clusters, significant in ((6, True), (5, False)):
         found = difference_estimate(
             -1.0, np.full(clusters, -1.0), JackknifeWeights.of(np.arange(clusters)), n=clusters
         )
         assert found.se == 0.0
-        assert (found.high < 0.0) == told == (p_value(found) <= 0.05)
+        assert (found.high < 0.0) == significant == (p_value(found) <= 0.05)
         assert found.low == -1.0
-    # What is left of equal values by rounding is no spread.
+    # Rounding errors are not spread.
     rounded = np.array([0.3, 0.1 + 0.2, 0.3, 0.3])
     assert difference_estimate(0.3, rounded, JackknifeWeights.of(np.arange(4)), n=4).se == 0.0
 
 
 def test_a_difference_of_exactly_zero_is_not_certain() -> None:
     """With n clusters that agree, u = 1 - 0.025^(1/n) of all clusters could differ, each by the whole range."""
-    leave = JackknifeWeights.of(np.arange(20))
-    found = difference_estimate(0.0, np.zeros(20), leave, n=20, limits=DifferenceRange(1.0))
+    weights = JackknifeWeights.of(np.arange(20))
+    found = difference_estimate(0.0, np.zeros(20), weights, n=20, limits=DifferenceRange(1.0))
     unseen = 1 - 0.025 ** (1 / 20)  # 0.1684
     assert found.interval == pytest.approx((-unseen, unseen))
     assert found.method == "exact bound: all of 20 clusters agree"
     assert p_value(found) == 1.0
-    # The p-value of a margin is the level at which the interval just leaves it out.
+    # The p-value of a margin is the level at which the interval just excludes it.
     assert p_value(found, 0.25) == pytest.approx(2 * 0.75**20)
     assert p_value(found, unseen) == pytest.approx(0.05)
-    # Between 0 and its largest value it reaches further down than up, and its p-value against 0 says the same.
-    found = difference_estimate(0.5, np.full(20, 0.5), leave, n=20, limits=DifferenceRange(1.0))
+    # Between 0 and its largest value, the interval is longer below than above, and the p-value against 0 agrees.
+    found = difference_estimate(0.5, np.full(20, 0.5), weights, n=20, limits=DifferenceRange(1.0))
     assert found.interval == pytest.approx((0.5 - 1.5 * unseen, 0.5 + 0.5 * unseen))
     assert p_value(found) == pytest.approx(2 * (1 - 0.5 / 1.5) ** 20)
     assert p_value(found, 0.6) == pytest.approx(2 * (1 - 0.1 / 0.5) ** 20)
-    turned = difference_estimate(-0.5, np.full(20, -0.5), leave, n=20, limits=DifferenceRange(1.0))
+    turned = difference_estimate(-0.5, np.full(20, -0.5), weights, n=20, limits=DifferenceRange(1.0))
     assert turned.turned.interval == pytest.approx(found.interval)
     assert p_value(turned) == p_value(found)
-    # Clusters of unequal size are worth fewer.
-    fewer = difference_estimate(0.0, np.zeros(20), leave, n=20, limits=DifferenceRange(1.0, clusters=5.0))
+    # The effective number of clusters is smaller if their sizes differ.
+    fewer = difference_estimate(0.0, np.zeros(20), weights, n=20, limits=DifferenceRange(1.0, clusters=5.0))
     assert fewer.high == pytest.approx(1 - 0.025 ** (1 / 5))
-    # A difference as large as can be keeps the p-value of so many coins.
-    found = difference_estimate(1.0, np.ones(20), leave, n=20, limits=DifferenceRange(1.0))
+    # The largest possible difference has the p-value of as many coins.
+    found = difference_estimate(1.0, np.ones(20), weights, n=20, limits=DifferenceRange(1.0))
     assert found.interval == pytest.approx((1 - 2 * unseen, 1.0))
     assert p_value(found) == pytest.approx(2.0**-19)
 
@@ -143,12 +143,14 @@ def test_a_difference_of_exactly_zero_is_not_certain() -> None:
 def test_no_difference_of_an_unbounded_metric_has_no_interval() -> None:
     found = difference_estimate(0.0, np.zeros(4), JackknifeWeights.of(np.arange(4)), n=4)
     assert found.interval is None
-    assert found.reason == "no interval: no cluster shows a difference, and how large it could be is unknown"
+    assert (
+        found.reason == "no interval: no cluster shows a difference, and its largest possible size is unknown"
+    )
     assert p_value(found) == 1.0
 
 
-def test_a_margin_is_held_against_two_more_clusters_like_the_one_that_differs_most() -> None:
-    """Twenty pairs, of which one differs: se^2 = 0.05 * 0.95 / 19 = 0.0025, and y = 0.95 for the one that does."""
+def test_the_standard_error_against_a_margin_adds_two_clusters_like_the_most_different_one() -> None:
+    """One of twenty pairs differs: se^2 = 0.05 * 0.95 / 19 = 0.0025, and y = 0.95 for this pair."""
     values = np.array([1.0] + [0.0] * 19)
     left_out = (values.sum() - values) / 19
     found = difference_estimate(0.05, left_out, JackknifeWeights.of(np.arange(20)), n=20)
@@ -163,27 +165,27 @@ def test_a_margin_is_held_against_two_more_clusters_like_the_one_that_differs_mo
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "better", "worse"), [(100, 0.01, 0.02), (100, 0.02, 0.03), (50, 0.05, 0.06)])
 def test_a_run_that_is_worse_by_the_margin_rarely_passes(n: int, better: float, worse: float) -> None:
-    """The true difference is the margin, 0.01: "not worse by more" in at most 2.5% of data sets, plus their noise.
+    """The true difference is the margin, 0.01: "not worse by more" in at most 2.5% of data sets, plus two errors.
 
-    Without the addition to the standard error it is 9% in the first setting.
+    Without the addition to the standard error, it would be 9% in the first setting.
     """
     rng, passed, sets = np.random.default_rng(n), 0, 3000
-    leave, limits = JackknifeWeights.of(np.arange(n)), DifferenceRange(1.0)
+    weights, limits = JackknifeWeights.of(np.arange(n)), DifferenceRange(1.0)
     for _ in range(sets):
         drawn = rng.random(n)
         change = (drawn < better).astype(float) - (drawn > 1.0 - worse)
         without = (change.sum() - change) / (n - 1)
-        found = difference_estimate(float(change.mean()), without, leave, n=n, limits=limits)
+        found = difference_estimate(float(change.mean()), without, weights, n=n, limits=limits)
         passed += against_margin(found).low >= -0.01
     assert passed / sets <= 0.025 + 2 * math.sqrt(0.025 * 0.975 / sets)
 
 
-def test_p_value_is_undefined_where_nothing_can_be_said() -> None:
+def test_the_p_value_is_undefined_without_an_interval() -> None:
     assert math.isnan(p_value(Estimate(math.nan)))
     assert math.isnan(p_value(Estimate(1.0)))
-    alone = difference_estimate(1.0, np.array([1.0]), JackknifeWeights.of(np.arange(1)), n=1)
-    assert alone.reason == "one cluster alone says nothing about others"
-    assert math.isnan(p_value(alone))
+    one_cluster = difference_estimate(1.0, np.array([1.0]), JackknifeWeights.of(np.arange(1)), n=1)
+    assert one_cluster.reason == "there is only one cluster, so there is no confidence interval"
+    assert math.isnan(p_value(one_cluster))
 
 
 def test_the_jackknife_of_a_mean_is_the_t_test() -> None:
@@ -199,11 +201,11 @@ def test_the_jackknife_of_a_mean_is_the_t_test() -> None:
 
 def test_unequal_groups_follow_the_delete_m_formula() -> None:
     """Three groups of 1, 2 and 3 clusters, worked out by hand from the pseudo-values."""
-    leave = JackknifeWeights(np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 3.0]), 2.0, 6)
+    weights = JackknifeWeights(np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 3.0]), 2.0, 6)
     value, left_out = 2.0, np.array([2.1, 1.8, 2.4])
     # h = 6, 3, 2: pseudo-values 12 - 5*2.1 = 1.5, 6 - 2*1.8 = 2.4, 4 - 2.4 = 1.6;
     # centre 6 - (5/6*2.1 + 2/3*1.8 + 1/2*2.4) = 1.85; squares .1225/5 + .3025/2 + .0625/1 = .23825, over 3.
-    found = difference_estimate(value, left_out, leave, n=6)
+    found = difference_estimate(value, left_out, weights, n=6)
     assert found.se == pytest.approx(math.sqrt(0.23825 / 3))
     assert found.degrees == 2
     assert found.method == "jackknife over 3 groups of 6 clusters, t distribution"
@@ -211,13 +213,14 @@ def test_unequal_groups_follow_the_delete_m_formula() -> None:
 
 def test_a_few_undefined_values_do_not_matter_and_many_do() -> None:
     values = np.random.default_rng(1).normal(1.0, 0.1, 40)
-    leave = JackknifeWeights.of(np.arange(40))
+    weights = JackknifeWeights.of(np.arange(40))
     gaps = values.copy()
     gaps[:3] = math.nan
-    assert difference_estimate(1.0, gaps, leave, n=40).interval is not None
+    assert difference_estimate(1.0, gaps, weights, n=40).interval is not None
     gaps[:5] = math.nan
-    found = difference_estimate(1.0, gaps, leave, n=40)
-    assert (found.interval, found.reason) == (None, "it is undefined as soon as some clusters are left out")
+    found = difference_estimate(1.0, gaps, weights, n=40)
+    reason = "no confidence interval: the value is undefined without some of the clusters"
+    assert (found.interval, found.reason) == (None, reason)
 
 
 class TestGroups:
@@ -228,7 +231,7 @@ class TestGroups:
     def test_the_group_of_a_name_is_the_same_written_as_text(self) -> None:
         ids = np.array([0, 1, -7, 12345, 2147483647, 10**15])
         assert group_of(ids).tolist() == group_of(ids.astype(str)).tolist()
-        # ((7 mod p) * 62089911) mod p mod 200, and a name that is no usual number by its md5.
+        # ((7 mod p) * 62089911) mod p mod 200 for a number, and the MD5 digest for other names.
         assert group_of(np.array([7])).tolist() == [7 * 62089911 % 2147483647 % 200]
         expected = int(hashlib.md5(b"007").hexdigest()[:8], 16) % 200
         assert group_of(np.array(["007"])).tolist() == [expected]
@@ -240,14 +243,14 @@ class TestGroups:
         assert sizes.max() < 200
 
     def test_every_cluster_is_left_out_once(self) -> None:
-        leave = JackknifeWeights.of(np.array([f"patient {number}" for number in range(1000)]))
-        weights = np.concatenate([batch.weights for batch in leave.batches(1000)])
-        assert ((1.0 - weights).sum(axis=0) == 1.0).all()
-        assert ((1.0 - weights).sum(axis=1) == leave.sizes).all()
+        weights = JackknifeWeights.of(np.array([f"patient {number}" for number in range(1000)]))
+        vectors = np.concatenate([batch.weights for batch in weights.batches(1000)])
+        assert ((1.0 - vectors).sum(axis=0) == 1.0).all()
+        assert ((1.0 - vectors).sum(axis=1) == weights.sizes).all()
 
 
 class TestDecide:
-    """Who is better, with a known better side."""
+    """The verdict, with a known better side."""
 
     @pytest.mark.parametrize(
         ("value", "direction", "verdict"),
@@ -266,30 +269,30 @@ class TestDecide:
         assert decide(found, direction, 0.0501) == "inconclusive"
         assert decide(found, direction, math.nan) == "inconclusive"
 
-    def test_nothing_is_told_of_no_difference(self) -> None:
+    def test_a_difference_of_zero_is_inconclusive(self) -> None:
         assert decide(estimate(0.0, 0.0), "lower", 0.0) == "inconclusive"
 
     @given(st.floats(-1, 1), st.floats(1e-6, 1), st.integers(2, 60), st.sampled_from([0.9, 0.95, 0.99]))
-    def test_the_verdict_of_one_pair_is_that_zero_lies_outside(
+    def test_the_verdict_of_one_pair_agrees_with_its_interval(
         self, value: float, se: float, clusters: int, level: float
     ) -> None:
         made = Estimate(value, 0.0, 0.0, level=level, se=se, degrees=clusters - 1, clusters=clusters)
         found = at_level(made, level)
-        told = decide(found, "lower", p_value(found)) != "inconclusive"
-        # Within rounding of the border itself either answer is right.
+        decided = decide(found, "lower", p_value(found)) != "inconclusive"
+        # If the p-value equals 1 - level except for rounding, both verdicts are right.
         if abs(p_value(found) - (1 - level)) > 1e-9:
-            assert told == (found.low > 0.0 or found.high < 0.0)
+            assert decided == (found.low > 0.0 or found.high < 0.0)
 
 
-def test_margins_are_read_off_the_same_interval() -> None:
+def test_verdicts_against_a_margin_agree_with_the_interval() -> None:
     found = at_level(estimate(0.01, 0.005, clusters=41), 0.95)  # about [-0.0001, 0.0201]
     near, far = within_margin([found], "lower", 0.015)[0], within_margin([found], "lower", 0.05)[0]
-    # Lower is better: the left side is shown to be no worse by 0.015, the right side is not.
+    # Lower is better: the left side is shown to be not worse by 0.015, the right side is not.
     assert (near.left_not_worse, near.right_not_worse, near.equivalent) == (True, False, False)
     assert far.equivalent
     turned = within_margin([found], "higher", 0.015)[0]
     assert (turned.left_not_worse, turned.right_not_worse) == (False, True)
-    # One of many is held to more.
+    # One of many differences needs stronger evidence.
     many = within_margin([found] * 30, "lower", 0.0225)
     assert within_margin([found], "lower", 0.0225)[0].right_not_worse
     assert not many[0].right_not_worse

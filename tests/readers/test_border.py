@@ -218,7 +218,7 @@ def test_one_rule_of_equality(
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_predictions_that_never_equal_a_truth_are_warned_of(tmp_path: Path, form: str) -> None:
     path = written({"truth": ["a", "b"], "prediction": ["class a", "class b"]}, form, tmp_path)
-    told = "no prediction ever equals its truth"
+    told = "no prediction equals its label"
     assert [told in str(each) for each in evaluate(read(path), metrics=["accuracy"]).only.warnings].count(
         True
     ) == 1

@@ -226,7 +226,9 @@ def test_bins_that_would_show_in_the_printed_digits_are_not_used(
     table = pl.DataFrame({"correct": rng.random(ROWS) < 0.5, "confidence": 0.75 + 1e-6 * rng.random(ROWS)})
     path = written(table, tmp_path / "t.parquet")
     result = abstain.evaluate(path)
-    assert "bins of confidence would give its AURC only to" in result.only.provenance["loaded_because"]
+    assert (
+        "with bins of confidence, its AURC would be exact only to" in result.only.provenance["loaded_because"]
+    )
     asked = abstain.evaluate(path, engine="duckdb")
     assert asked.only.provenance["engine"] == "duckdb"
     assert "binned" in [warning.code for warning in asked["confidence"].warnings]

@@ -338,9 +338,9 @@ def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> 
     policy = abstain.choose_threshold(abstain.read(path, **ROLES), risk=0.6, confidence="c")
     tables = engines.engine_tables({"run": path}, engine="duckdb", **ROLES)
     assert tables is not None
-    with pytest.raises(AggregationError, match="a promise is judged row by row; load the table"):
+    with pytest.raises(AggregationError, match="a policy is checked row by row; load the table"):
         abstain.gate(tables["run"], policy=policy)
-    with pytest.raises(AggregationError, match="a promise is judged row by row; load the table"):
+    with pytest.raises(AggregationError, match="a policy is checked row by row; load the table"):
         abstain.gate(path, policy=policy, engine="duckdb", **ROLES)
     new = written(pair()["new"], tmp_path / "new.parquet")
     from_path = abstain.gate(new, policy=policy, **ROLES)
@@ -412,5 +412,5 @@ def test_rows_that_match_may_have_no_weight(tmp_path: Path) -> None:
     counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
     assert_same_comparison(counted, loaded)
     assert counted.difference("one", "other").finding.startswith(
-        "cannot compare one and other: one answered nothing"
+        "cannot compare one and other: one answered no item"
     )

@@ -121,7 +121,7 @@ def test_the_row_of_a_wrong_confidence_is_found(
     path = written(table.with_columns(pl.Series("c", column)), tmp_path / "t.parquet")
     place = f"patient {table['patient_id'][1234]}, row 1235 of {path}"
     for engine in ("duckdb", "numpy"):
-        told = f"needs a confidence in [0, 1], got 1.5 for {place}; ask for it"
+        told = f"needs a confidence in [0, 1], got 1.5 for {place}; use a confidence"
         with pytest.raises(abstain.DataError, match=re.escape(told)):
             abstain.evaluate(path, engine=engine, metrics=["brier_score"], **ROLES)
 

@@ -227,7 +227,7 @@ def test_a_continuous_confidence_is_counted_in_bins(tmp_path: Path, form: str) -
     assert warning.message.startswith(
         f"c is continuous and was aggregated in {len(counted['c'].curve):,} bins: its AUGRC is"
     )
-    assert "other numbers by it are those of bins, which hold at most" in warning.message
+    assert "its other metrics are computed from the bins, each with at most" in warning.message
     largest = 1.0
     bounds = abstain.metrics.curves.binning_bounds(counted["c"].curve, largest)
     for name, bound in (("augrc", bounds[0]), ("aurc", bounds[1]), ("augrc_at_coverage@0.5", bounds[0])):
@@ -475,7 +475,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "the bootstrap": (
         {"resamples": 100},
-        r"the bootstrap draws single clusters, and 5\d\d of them were put into groups; ask for the jackknife",
+        r"the bootstrap draws single clusters, and 5\d\d of them were put into groups; use the jackknife",
     ),
 }
 
@@ -531,7 +531,8 @@ def test_a_threshold_with_a_promise_needs_the_rows(tmp_path: Path) -> None:
     path = written(frame(), tmp_path / "t.parquet")
     counted = abstain.evaluate(path, engine="duckdb", **ROLES)
     with pytest.raises(
-        ArgumentError, match="a threshold with a promise needs every row, and the table was aggregated by"
+        ArgumentError,
+        match="a threshold with a risk guarantee needs every row, and the table was aggregated by",
     ):
         counted.only.policy(0.5)
 

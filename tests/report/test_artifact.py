@@ -73,7 +73,7 @@ def test_undefined_is_null_with_a_reason(validator: jsonschema.Draft202012Valida
     assert variant["bootstrap"]["ci95"]["mae_at_coverage"]["0.50"] is None
     assert variant["bootstrap"]["drop_rate"]["mae_at_coverage"]["0.50"] == 1.0
     assert variant["reasons"]["mae_at_coverage.0.50"] == "coverage 0.5 cannot be reached: Cmax is 0.000"
-    assert "nothing was answered" in variant["reasons"]["aurc_full"]
+    assert "no item was answered" in variant["reasons"]["aurc_full"]
     assert document["warnings"][0]["code"] == "nothing_answered"
 
 
@@ -85,7 +85,7 @@ def test_a_run_that_failed_as_a_whole_gives_an_artifact_that_says_so(
     validator.validate(document)
     assert document["population"]["items_failed"] == 2
     assert document["confidence_variants"]["confidence"]["aurc_full"] is None
-    assert document["warnings"][0]["message"].startswith("there is no item to judge: of 2 items 2 failed")
+    assert document["warnings"][0]["message"].startswith("there is no item to evaluate: of 2 items, 2 failed")
 
 
 def test_no_nan_ever_reaches_the_file() -> None:

@@ -153,7 +153,10 @@ def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
 def test_the_verdict_comes_first_and_warnings_before_metrics() -> None:
     text = _printed(_judged(infinite=True))
     assert text.index("Is the nominal coverage reached?") < text.index("Warnings") < text.index("Metrics")
-    assert "Warnings\n  ! 2.5% of the intervals" in text
+    assert (
+        "Warnings\n  ! 2.5% of the intervals with nominal coverage 0.9 are infinite, and so are their means"
+        in text
+    )
     assert "mean_width: at least one interval is infinite." in text
     for word in ("figure", "take care", "caution"):
         assert word not in text

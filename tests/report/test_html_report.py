@@ -98,7 +98,7 @@ def test_the_panels_of_an_evaluation() -> None:
     for expected in (
         "run_a.json (few_shot)",
         "The model answers 150 of 216 items and declines 66",
-        "3 of 30 participants are left out of every number",
+        "3 of 30 participants are not in any number",
         "loss abs = abs(pred - gt) (asked for)",
         "loss abs: asked for. abs = abs(pred - gt)",
         "Warnings",
@@ -451,8 +451,8 @@ def test_the_page_begins_with_what_may_be_answered_at_the_risk_asked_for() -> No
     without = report_html(result)
     assert "To be 95% sure" not in without
     nothing = report_html(result, risk=0.001)
-    assert "Nothing can be promised: to be 95% sure that at most 0.1% of answers are wrong" in nothing
-    assert "The best that could have been promised with these data is a risk of" in nothing
+    assert "No threshold has this guarantee: 95% sure that at most 0.1% of answers are wrong" in nothing
+    assert "The smallest risk that these data could have guaranteed is" in nothing
 
 
 def test_two_systems_have_a_sentence_each() -> None:

@@ -1,4 +1,4 @@
-"""Choosing: defaults that cannot mislead, the words that are said, and what is refused."""
+"""Choosing a threshold: defaults, sentences and errors."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from abstain.thresholds import Policy, split_by_cluster
 from guaranteed import drawn, promised_items
 
 
-def alone(wrong: list[int], confidence: list[float], **options: Any) -> Items:
+def independent_items(wrong: list[int], confidence: list[float], **options: Any) -> Items:
     return Items.from_arrays([1] * len(wrong), [1 - each for each in wrong], confidence=confidence, **options)
 
 
-def test_the_sentence() -> None:
-    """100 right answers above 100 of which every fourth is wrong; all of it worked with scipy's binomial."""
+def test_the_first_sentence_states_the_guarantee_and_the_threshold() -> None:
+    """100 right answers, then 100 less confident ones of which every fourth is wrong; worked with scipy's binomial."""
     wrong = [0] * 100 + [0, 0, 0, 1] * 25
     sure = [(200 - row) / 200 for row in range(200)]
-    policy = choose_threshold(alone(wrong, sure), risk=0.05, sure=0.95)
+    policy = choose_threshold(independent_items(wrong, sure), risk=0.05, sure=0.95)
     errors, answers = np.cumsum(wrong), np.arange(1, 201)
     certain = stats.binom.cdf(errors, answers, 0.05) <= 0.05
-    # Grids of one per cent, from the coverage on that leaves room for the answers that a promise takes.
+    # Steps of one percent, from 1.75 times the number of answers that would be enough without an error.
     least = int(np.ceil(1.75 * np.log(0.05) / np.log(0.95)))
     steps = [count for count in range(2, 201, 2) if count >= least]
     last = next(count for count in steps if not certain[count - 1]) - 2
@@ -42,7 +42,7 @@ def test_the_sentence() -> None:
     assert policy.observed.p_value == pytest.approx(stats.binom.cdf(errors[last - 1], last, 0.05))
 
 
-def test_defaults_go_by_the_data() -> None:
+def test_the_default_method_depends_on_the_data() -> None:
     assert choose_threshold(promised_items(), risk=0.1).method == "cluster-t"
     assert choose_threshold(promised_items(), risk=0.1, finite_sample=True).method == "betting"
     assert choose_threshold(promised_items(19), risk=0.1).method == "betting"
@@ -55,7 +55,7 @@ def test_defaults_go_by_the_data() -> None:
     assert choose_threshold(promised_items(), risk=0.1, risk_type="joint", sure=None).method == "crc"
 
 
-def test_what_is_asymptotic_is_called_so() -> None:
+def test_the_lines_name_an_asymptotic_test() -> None:
     policy = choose_threshold(promised_items(), risk=0.1)
     assert policy.guarantee == "asymptotic"
     assert any("asymptotic" in line and "--finite-sample" in line for line in policy.lines)
@@ -63,59 +63,61 @@ def test_what_is_asymptotic_is_called_so() -> None:
     betting = choose_threshold(promised_items(400), risk=0.2, finite_sample=True)
     assert betting.guarantee == "finite-sample"
     assert (
-        "Shown by the test by betting: it holds for any number of clusters, whatever they share."
+        "The guarantee comes from the betting test, which is valid for any number of clusters."
         in betting.lines
     )
     assert "no cluster has more than 6 items" in betting.assumptions
 
 
-def test_nothing_certifiable_is_said_with_what_it_would_take() -> None:
+def test_without_a_guarantee_the_lines_explain_what_it_would_take() -> None:
     policy = choose_threshold(promised_items(10, 6, seed=3), risk=0.05)
     assert policy.threshold is None
     assert not policy.has_guarantee
-    assert str(policy) == (
-        "Nothing can be promised: to be 95% sure that at most 5% of answers are wrong, no threshold will do."
-    )
-    assert policy.reason == "even without a single error it would take 59 clusters, and here are 10"
+    assert str(policy) == ("No threshold has this guarantee: 95% sure that at most 5% of answers are wrong.")
+    assert policy.reason == "even without a single error, 59 clusters are needed, and there are 10"
     assert policy.alternative is not None
     assert policy.alternative.risk is not None
     assert policy.alternative.risk > 0.05
     assert policy.alternative.clusters is not None
     assert policy.alternative.clusters > 59
-    assert "chooses after looking" in policy.lines[1]
+    assert policy.lines[1] == (
+        "Even without a single error, 59 clusters are needed, and there are 10. The smallest risk that these data "
+        f"could have guaranteed is {100 * policy.alternative.risk:g}%, but to choose it now, after seeing the data, is "
+        f"not valid: it needs new data. About {policy.alternative.clusters} clusters like these would be enough; there "
+        "are 10."
+    )
     again = choose_threshold(promised_items(10, 6, seed=3), risk=policy.alternative.risk)
     assert again.threshold is not None
 
 
-@pytest.mark.parametrize("asked", [0.001, 0.005, 0.02])
-def test_the_risk_that_is_named_instead_could_have_been_promised_and_little_less(asked: float) -> None:
-    """However small the risk that was asked for: where the sequence begins depends on it."""
+@pytest.mark.parametrize("risk", [0.001, 0.005, 0.02])
+def test_the_alternative_risk_is_the_smallest_that_could_have_been_guaranteed(risk: float) -> None:
+    """The start of the fixed sequence depends on the requested risk, so small risks are tested, too."""
     items = promised_items(120, 8, seed=2)
-    refused = choose_threshold(items, risk=asked)
-    assert refused.alternative is not None
-    assert refused.alternative.risk is not None
-    assert choose_threshold(items, risk=refused.alternative.risk).has_guarantee
-    assert not choose_threshold(items, risk=refused.alternative.risk - 0.002).has_guarantee
+    policy = choose_threshold(items, risk=risk)
+    assert policy.alternative is not None
+    assert policy.alternative.risk is not None
+    assert choose_threshold(items, risk=policy.alternative.risk).has_guarantee
+    assert not choose_threshold(items, risk=policy.alternative.risk - 0.002).has_guarantee
 
 
-def test_risks_that_no_threshold_was_seen_to_keep() -> None:
+def test_a_risk_below_the_observed_risk_of_every_threshold() -> None:
     wrong = [0, 1] * 150
-    policy = choose_threshold(alone(wrong, [(300 - row) / 300 for row in range(300)]), risk=0.05)
+    policy = choose_threshold(independent_items(wrong, [(300 - row) / 300 for row in range(300)]), risk=0.05)
     assert policy.threshold is None
     assert policy.alternative is not None
     assert policy.alternative.risk is not None
-    # The sequence begins at a fifth of the items: 30 of 60 wrong, whose upper bound is named, rounded up.
+    # The sequence begins at a fifth of the items: 30 of 60 are wrong, and the alternative is the upper bound.
     assert policy.alternative.risk == pytest.approx(np.ceil(1000 * stats.beta.ppf(0.95, 31, 30)) / 1000)
     # (1/2 - 0.05) / (1 - 0.05)
     assert policy.must_decline == pytest.approx(0.45 / 0.95)
-    assert any(
-        "has to decline at least 47% of the answers: of all of them, 50% are wrong." in line
-        for line in policy.lines
+    assert policy.lines[-1] == (
+        "Any policy with this risk must decline at least 47% of the answers, because 50% of all answers are wrong."
     )
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"risk": 5}, "got 5; did you mean 5%?"),
         ({"risk": 0}, "risk must lie strictly between 0 and 1"),
@@ -123,64 +125,62 @@ def test_risks_that_no_threshold_was_seen_to_keep() -> None:
         ({"risk": "150%"}, "got 150%"),
         ({"risk": "five"}, "risk must be a number"),
         ({"sure": 95}, "sure must lie strictly between 0 and 1 .* did you mean 95%?"),
-        ({"loss": "abs"}, "loss abs has no upper end"),
-        ({"loss": lambda truth, prediction: abs(truth - prediction)}, "may have no upper end"),
+        ({"loss": "abs"}, "loss abs has no largest value"),
+        ({"loss": lambda truth, prediction: abs(truth - prediction)}, "has no declared largest value"),
         ({"confidence": "nothing"}, "unknown confidence 'nothing'"),
-        ({"method": "binomial"}, "takes items as independent, and some clusters have several here"),
-        ({"method": "sgr"}, "takes items as independent"),
+        ({"method": "binomial"}, "needs independent items, but some clusters have several items"),
+        ({"method": "sgr"}, "needs independent items"),
         ({"method": "magic"}, "unknown method 'magic'"),
-        ({"method": "crc"}, "on average .crc. is the joint one"),
-        ({"sure": None}, "on average .crc. is the joint one"),
-        ({"method": "cluster-t", "finite_sample": True}, "leave one out"),
-        ({"worst": True}, "worst is about groups"),
+        ({"method": "crc"}, "on average .crc. is only possible for the joint risk"),
+        ({"sure": None}, "on average .crc. is only possible for the joint risk"),
+        ({"method": "cluster-t", "finite_sample": True}, "remove one of the two"),
+        ({"worst": True}, "worst needs groups"),
         ({"by": "sites"}, "unknown group column 'sites' .did you mean 'site'"),
         ({"grid": []}, "at least one threshold"),
         ({"start": 1.5}, "start must be in"),
-        ({"needless": 0.2, "by": "site"}, "needless goes with one threshold"),
+        ({"needless": 0.2, "by": "site"}, "needless needs one threshold for all items"),
     ],
 )
-def test_calls_that_cannot_be_meant(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ArgumentError, match=words):
+def test_invalid_arguments_are_errors(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
         choose_threshold(promised_items(30), **options)
 
 
-def test_data_that_cannot_be_promised_anything() -> None:
-    one = replace(promised_items(30), cluster=np.zeros(180, np.int64))
-    with pytest.raises(DataError, match="one cluster alone says nothing about others"):
-        choose_threshold(one)
+def test_data_without_any_possible_guarantee_are_errors() -> None:
+    one_cluster = replace(promised_items(30), cluster=np.zeros(180, np.int64))
+    with pytest.raises(DataError, match="there is only one cluster; a risk guarantee needs items of several"):
+        choose_threshold(one_cluster)
     unsure = Items.from_arrays([1, 0], [1, 1])
     with pytest.raises(ArgumentError, match="no confidence in this source"):
         choose_threshold(unsure)
     silent = Items.from_arrays([1, 0], [None, None], abstained=[True, True], confidence=[0.5, 0.6])
-    with pytest.raises(DataError, match="nothing was answered"):
+    with pytest.raises(DataError, match="no item was answered"):
         choose_threshold(silent)
-    with pytest.raises(
-        DataError, match="a cluster has 6 items, and largest_cluster says that none has more than 5"
-    ):
+    with pytest.raises(DataError, match="a cluster has 6 items, but largest_cluster is 5"):
         choose_threshold(promised_items(30), finite_sample=True, largest_cluster=5)
-    beyond = alone([0, 1], [0.5, 0.4])
+    beyond = independent_items([0, 1], [0.5, 0.4])
     with pytest.raises(DataError, match="a risk guarantee needs losses from 0 to 1"):
         choose_threshold(beyond, loss=[0.0, 2.0], largest_loss=1.0)
 
 
-def test_several_risks_share_delta() -> None:
+def test_two_limits_have_half_of_delta_each() -> None:
     items = promised_items(400)
     one = choose_threshold(items, risk=0.1)
     both = choose_threshold(items, risk=0.1, needless=0.4)
     assert one.threshold is not None
     assert both.threshold is not None
-    # Half of delta each, so that no more is answered than for one risk alone.
+    # Half of delta each, so that no more is answered than with one limit.
     assert both.threshold >= one.threshold
     assert "and at most 40% of items are deferred although the answer was right" in str(both)
     neither = choose_threshold(items, risk=0.1, needless=0.01)
     assert neither.threshold is None
-    assert neither.reason == "no threshold is shown to keep to both limits"
+    assert neither.reason == "no threshold is shown to be within both limits"
     assert choose_threshold(items, risk=0.1, needless=0.4, search="holm").threshold is not None
 
 
-def test_what_is_deferred_needlessly_is_counted_by_hand() -> None:
-    """Nothing is wrong: every threshold keeps to the risk, and the last ones defer least."""
-    items = alone([0] * 300, [(300 - row) / 300 for row in range(300)])
+def test_without_errors_nothing_is_deferred_needlessly() -> None:
+    """No answer is wrong, so every threshold is within the risk limit, and the last ones defer least."""
+    items = independent_items([0] * 300, [(300 - row) / 300 for row in range(300)])
     policy = choose_threshold(items, risk=0.05, needless=0.2)
     assert policy.observed is not None
     assert policy.observed.answered == 300
@@ -194,14 +194,14 @@ def test_one_threshold_per_group_or_one_for_the_worst() -> None:
     assert [part.group for part in each.groups] == ["north", "south"]
     north = items.take(np.array([site == "north" for site in items.metadata["site"]]))
     assert each.groups[0].threshold == choose_threshold(north, risk=0.1).threshold
-    assert "for each site by itself, 2 of 2 groups have a threshold." in str(each)
+    assert "for each site separately, 2 of 2 groups have a threshold." in str(each)
     worst = choose_threshold(items, risk=0.1, by="site", worst=True)
     assert worst.threshold is not None
     assert "in every group of site, answer those with" in str(worst)
     assert all(part.observed is not None and part.observed.risk is not None for part in worst.groups)
 
 
-def test_a_declared_grid_is_kept_to() -> None:
+def test_the_threshold_comes_from_a_declared_grid() -> None:
     items = promised_items(400)
     policy = choose_threshold(items, risk=0.1, grid=[0.95, 0.9, 0.8, 0.7, 0.6])
     assert policy.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
@@ -226,7 +226,7 @@ def test_row_order_and_repetition_do_not_matter() -> None:
 
 def test_ties_are_never_split() -> None:
     levels = [0.9] * 100 + [0.6] * 100 + [0.3] * 100
-    policy = choose_threshold(alone([0] * 100 + [0] * 99 + [1] + [1] * 100, levels), risk=0.05)
+    policy = choose_threshold(independent_items([0] * 100 + [0] * 99 + [1] + [1] * 100, levels), risk=0.05)
     assert policy.threshold == policy.shown_threshold == 0.6
 
 
@@ -262,26 +262,23 @@ def test_a_declared_largest_loss_goes_before_the_scale() -> None:
     assert choose_threshold(items, risk=0.3, loss="abs", largest_loss=2.0).loss.largest == 2.0
 
 
-def test_a_constant_confidence_ranks_nothing() -> None:
-    words = (
-        "the confidence of every answer is 0.9; a constant confidence ranks nothing, so any threshold answers "
-        "everything or nothing"
+def test_a_constant_confidence_has_a_warning() -> None:
+    message = "every answer has the same confidence, 0.9, so any threshold answers all items or none"
+    without_guarantee = choose_threshold(independent_items([0, 1] * 100, [0.9] * 200), risk=0.1)
+    assert without_guarantee.threshold is None
+    assert without_guarantee.reason == (
+        "every answer has the same confidence, and the risk of all answers is not shown to be within the limit"
     )
-    refused = choose_threshold(alone([0, 1] * 100, [0.9] * 200), risk=0.1)
-    assert refused.threshold is None
-    assert refused.reason == (
-        "a constant confidence ranks nothing, and all answers together are not shown to keep to the risk"
-    )
-    answered = choose_threshold(alone([0] * 200, [0.9] * 200), risk=0.1)
+    answered = choose_threshold(independent_items([0] * 200, [0.9] * 200), risk=0.1)
     assert answered.threshold == 0.9
-    for policy in (refused, answered):
-        assert [str(each) for each in policy.warnings if each.code == "constant_confidence"] == [words]
-    varied = choose_threshold(alone([0] * 200, [0.9] * 199 + [0.8]), risk=0.1)
+    for policy in (without_guarantee, answered):
+        assert [str(each) for each in policy.warnings if each.code == "constant_confidence"] == [message]
+    varied = choose_threshold(independent_items([0] * 200, [0.9] * 199 + [0.8]), risk=0.1)
     assert [warning.code for warning in varied.warnings] == ["clusters_unnamed"]
 
 
 def test_failed_items_need_no_signal_as_in_an_evaluation() -> None:
-    """The 24 failed items of this run have no token probabilities; 216 items are judged, 150 answered."""
+    """The 24 failed items of this run have no token probabilities; 216 items are evaluated, 150 answered."""
     items = read("tests/data/examples/run_a.json", mode="few_shot")
     assert evaluate(items, confidence="token_msp", interval="none")["token_msp"].aurc.defined
     policy = choose_threshold(items, risk=0.4, confidence="token_msp")
@@ -289,14 +286,14 @@ def test_failed_items_need_no_signal_as_in_an_evaluation() -> None:
     decided = policy.apply(items)
     assert len(decided.answer) == 240
     assert not decided.answer[~items.answered].any()
-    # One number per item of the source, of which those of failed items do not matter.
+    # One loss per item of the source; the losses of failed items do not matter.
     losses = np.where(items.answered, 0.25, np.nan)
     own = choose_threshold(items, risk=0.4, confidence="token_msp", loss=losses, largest_loss=1.0)
     assert own.data.risk == 0.25
 
 
 def frame(seed: int) -> pl.DataFrame:
-    """A table whose columns have no usual names."""
+    """Return a table with unusual column names."""
     columns = drawn(200, seed=seed)
     return pl.DataFrame(columns).rename({"label": "y", "pred": "p", "prob": "s", "patient": "who"})
 
@@ -306,21 +303,21 @@ COLUMNS: dict[str, Any] = {"truth": "y", "prediction": "p", "cluster": "who"}
 
 def test_frames_and_files_are_read_as_by_evaluate(tmp_path: Any) -> None:
     items = read(frame(1), **COLUMNS)
-    wanted = choose_threshold(items, risk=0.12, confidence="s")
-    assert wanted.has_guarantee
+    expected = choose_threshold(items, risk=0.12, confidence="s")
+    assert expected.has_guarantee
     frame(1).write_csv(tmp_path / "chosen.csv")
     for source in (frame(1), frame(1).to_pandas(), tmp_path / "chosen.csv", str(tmp_path / "chosen.csv")):
         policy = choose_threshold(source, risk=0.12, confidence="s", **COLUMNS)
-        assert (policy.threshold, policy.observed) == (wanted.threshold, wanted.observed)
+        assert (policy.threshold, policy.observed) == (expected.threshold, expected.observed)
         assert evaluate(source, confidence="s", interval="none", **COLUMNS).only.population.answered == 1200
     new = read(frame(2), **COLUMNS)
-    assert str(wanted.check(frame(2), **COLUMNS)) == str(wanted.check(new))
-    assert wanted.check(frame(2), **COLUMNS).risk.value == wanted.check(new).risk.value
+    assert str(expected.check(frame(2), **COLUMNS)) == str(expected.check(new))
+    assert expected.check(frame(2), **COLUMNS).risk.value == expected.check(new).risk.value
     with pytest.raises(ArgumentError, match="these are the data that the policy was chosen on"):
-        wanted.check(frame(1), **COLUMNS)
+        expected.check(frame(1), **COLUMNS)
 
 
-def test_arguments_that_are_not_those_of_reading() -> None:
+def test_unknown_arguments_are_errors() -> None:
     policy = choose_threshold(frame(1), risk=0.12, confidence="s", **COLUMNS)
     with pytest.raises(ArgumentError, match=r"choose_threshold takes no truht \(did you mean 'truth'\?\)"):
         choose_threshold(frame(1), truht="y")
@@ -336,18 +333,18 @@ def test_arguments_that_are_not_those_of_reading() -> None:
         choose_threshold({"one": promised_items()})
     with pytest.raises(ArgumentError, match=r"check_policy takes no truht \(did you mean 'truth'\?\)"):
         policy.check(frame(2), truht="y")
-    with pytest.raises(ArgumentError, match="is for the confidence s, and its threshold says nothing of p"):
+    with pytest.raises(ArgumentError, match="is for the confidence s; its threshold is not valid for p"):
         policy.check(frame(2), confidence="p", **COLUMNS)
     with pytest.raises(
         ArgumentError,
-        match=r"apply_policy takes no truth; .* the policy's confidence \(s\) .* needs no truth",
+        match=r"apply_policy takes no truth; from a table it reads only the columns of the policy's confidence \(s\)",
     ):
         policy.apply(frame(2), truth="y")
     with pytest.raises(ArgumentError, match=r"apply_policy takes no colum \(did you mean 'column'\?\)"):
         policy.apply(frame(2), colum="decision")
 
 
-def test_a_split_shares_no_cluster_and_moves_nobody() -> None:
+def test_a_split_divides_no_cluster_and_is_stable() -> None:
     items = promised_items(200)
     first, second = split_by_cluster(items)
     assert not set(first.cluster) & set(second.cluster)
@@ -357,7 +354,7 @@ def test_a_split_shares_no_cluster_and_moves_nobody() -> None:
     assert set(first.cluster) == {name for name in again.cluster if name in set(items.cluster)}
 
 
-def test_a_policy_survives_its_file(tmp_path: Any) -> None:
+def test_a_policy_can_be_written_and_read_again(tmp_path: Any) -> None:
     from abstain import read_policy  # noqa: PLC0415
 
     for policy in (
@@ -371,8 +368,8 @@ def test_a_policy_survives_its_file(tmp_path: Any) -> None:
         assert again == policy
 
 
-def test_where_only_one_cluster_answers_no_sequence_begins() -> None:
-    """One of two clusters finds the thresholds and the other tests them: here one of them has none to offer."""
+def test_with_answers_in_one_cluster_only_there_is_no_guarantee() -> None:
+    """Betting finds thresholds on one of two clusters and tests them on the other, but one has no answers."""
     items = Items.from_arrays(
         [1, 1, 1],
         [1, 1, 1],
@@ -382,4 +379,4 @@ def test_where_only_one_cluster_answers_no_sequence_begins() -> None:
     )
     policy = choose_threshold(items, risk=0.1)
     assert not policy.has_guarantee
-    assert policy.reason == "even without a single error it would take 29 clusters, and here are 2"
+    assert policy.reason == "even without a single error, 29 clusters are needed, and there are 2"

@@ -1,4 +1,4 @@
-"""Searches: the vectors of the definitions, and SGR against a search through all thresholds with scipy."""
+"""Searches: examples worked out by hand, and SGR against an independent implementation with scipy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRONG = [0, 0, 1, 0, 1, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(("risk", "threshold"), [(0.1, 0.8), (0.2, 0.7), (0.3, 0.1)])
-def test_conformal_risk_control_vector(risk: float, threshold: float) -> None:
+def test_conformal_risk_control_by_hand(risk: float, threshold: float) -> None:
     items = Items.from_arrays([1] * 10, [1 - wrong for wrong in WRONG], confidence=SURE)
     policy = choose_threshold(items, risk=risk, sure=None, risk_type="joint")
     assert policy.method == "crc"
@@ -45,7 +45,7 @@ def test_conformal_risk_control_over_clusters_takes_the_mean_of_their_means() ->
     assert conformal_risk_control(np.array([0.125]), 2, 0.42) == 0
 
 
-def test_the_fixed_sequence_ends_where_a_test_fails() -> None:
+def test_the_fixed_sequence_ends_at_the_first_test_that_fails() -> None:
     values = np.array([0.2, 0.01, 0.03, 0.05, 0.06, 0.0])
     assert fixed_sequence(values, 0.05, 1) == 3
     assert fixed_sequence(values, 0.05, 0) is None
@@ -60,8 +60,8 @@ def test_holm_takes_the_last_of_those_that_hold_together() -> None:
     assert holm_search(np.array([0.3, 0.02]), 0.03) is None
 
 
-def worked(errors: np.ndarray, risk: float, delta: float) -> int | None:
-    """SGR by its definition: bounds by solving scipy's binomial for the risk, tries as the paper has them."""
+def sgr_by_definition(errors: np.ndarray, risk: float, delta: float) -> int | None:
+    """SGR as in the paper; each bound is the risk at which scipy's binomial probability equals the tail."""
     count = len(errors)
     tries = math.ceil(math.log2(count))
 
@@ -73,16 +73,16 @@ def worked(errors: np.ndarray, risk: float, delta: float) -> int | None:
             lambda rate: stats.binom.cdf(wrong, answers, rate) - delta / tries, 1e-12, 1.0 - 1e-12, xtol=1e-14
         )
 
-    low, high, found = 1, count, None
+    low, high, answered = 1, count, None
     for _ in range(tries):
         if low > high:
             break
         middle = (low - 1 + high - 1) // 2 + 1
         if bound(middle) <= risk:
-            found, low = middle, middle + 1
+            answered, low = middle, middle + 1
         else:
             high = middle - 1
-    return found
+    return answered
 
 
 @pytest.mark.parametrize(
@@ -94,23 +94,23 @@ def test_sgr_on_a_large_case(count: int, risk: float, delta: float) -> None:
     errors = np.cumsum(generator.random(count) < 0.3 * (1.0 - confidence) ** 2)
     answers = np.arange(1.0, count + 1.0)
     step, bound = selection_with_guaranteed_risk(errors.astype(float), answers, risk, delta)
-    expected = worked(errors, risk, delta)
+    expected = sgr_by_definition(errors, risk, delta)
     assert expected is not None
     assert step == expected - 1
     assert bound <= risk
-    # Independently: at this bound scipy's binomial leaves exactly the tail of one try.
+    # At this bound, scipy's binomial probability is exactly the tail of one try.
     tail = delta / math.ceil(math.log2(count))
     assert stats.binom.cdf(errors[expected - 1], expected, bound) == pytest.approx(tail, rel=1e-6)
 
 
-def test_sgr_through_the_door() -> None:
+def test_choose_threshold_with_sgr_agrees_with_its_definition() -> None:
     generator = np.random.default_rng(3)
     confidence = generator.random(3000)
     wrong = generator.random(3000) < 0.3 * (1.0 - confidence) ** 2
     items = Items.from_arrays(np.ones(3000), np.where(wrong, 0, 1), confidence=confidence)
     policy = choose_threshold(items, risk=0.05, method="sgr")
     order = np.argsort(-confidence)
-    expected = worked(np.cumsum(wrong[order]), 0.05, 0.05)
+    expected = sgr_by_definition(np.cumsum(wrong[order]), 0.05, 0.05)
     assert policy.observed is not None
     assert policy.observed.answered == expected
     assert policy.search == "binary-search"

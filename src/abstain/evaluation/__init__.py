@@ -1,12 +1,12 @@
 """Evaluation: from systems and metrics to one `Result`.
 
-`evaluate` evaluates one system, or several on the same items, under one or more confidences and by any metrics;
-`compare` does so for two or more. `gate` passes or fails a run by conditions, `check` reports what a source can serve,
-and `power` computes sample sizes. Results are frozen; their numbers carry intervals, and their warnings go with them
-into every output.
+`evaluate` evaluates one system, or several on the same items, with one or more confidences and any metrics. `compare`
+does so for two or more systems. `gate` passes or fails a run by conditions, `check` reports which confidences and
+metrics a source supports, and `power` computes sample sizes. Results are frozen. Every number has a confidence
+interval, and warnings appear in every output.
 
-The modules of `gate`, `check`, `power` and of profiles are imported when one of their names is first used: together
-they would make the start of every evaluation a tenth slower.
+The modules of `gate`, `check`, `power` and of profiles are imported when one of their names is first used, because
+together they would make the start of every evaluation a tenth slower.
 """
 
 from importlib import import_module

@@ -49,7 +49,7 @@ class AggregationRequest:
     units: bool
 
     def codes(self, row_types: Items, *, ranked: bool, compared: bool) -> NDArray[np.intp]:
-        """Return a number for each row type; types that are equal for the requested metrics share it.
+        """Return a number for each row type; types that are equal for the requested metrics have the same number.
 
         Systems that are compared are also compared at matched coverage, which needs the loss of the labels.
         """
@@ -104,11 +104,11 @@ def aggregate_systems(
 
     sides: dict[str, AggregatedTable] = {}
     for name, table in tables.items():
-        sides[name] = _aggregate(table, request, beside=next(iter(sides.values()), None))
+        sides[name] = _aggregate(table, request, first=next(iter(sides.values()), None))
     kept, matched = match_tables(sides, **matching)
     compared = {name: _items(side, request, compared=True) for name, side in kept.items()}
     every = {
-        # Of all rows only the number is reported.
+        # Only the number of all rows is reported.
         name: compared[name] if kept[name] is side else _items(replace(side, units=False), request)
         for name, side in sides.items()
     }
@@ -119,23 +119,23 @@ def aggregate_systems(
 
 
 def _aggregate(
-    table: EngineTable, request: AggregationRequest, *, beside: AggregatedTable | None = None
+    table: EngineTable, request: AggregationRequest, *, first: AggregatedTable | None = None
 ) -> AggregatedTable:
     refused = {
         "a loss per item needs every row": not (
             request.loss is None or isinstance(request.loss, str) or callable(request.loss)
         ),
-        "a metric of your own needs every row": any("results" in metric.needs for metric in request.metrics),
+        "a custom metric needs every row": any("results" in metric.needs for metric in request.metrics),
     }
-    for what, is_requested in refused.items():
+    for reason, is_requested in refused.items():
         if is_requested:
-            raise AggregationError(table.label, what)
+            raise AggregationError(table.label, reason)
     guided = any(GUIDANCE in metric.needs for metric in request.metrics)
     return table.aggregate(
         metadata=request.by,
         further=(GUIDANCE,) if guided else (),
         units=request.units,
-        beside=beside,
+        beside=first,
     )
 
 

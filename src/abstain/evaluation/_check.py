@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSizes:
-    """How many clusters there are, and how many items they hold."""
+    """The number of clusters, and how many items they have."""
 
     noun: str
     count: int
@@ -49,11 +49,11 @@ class SignalSummary:
     """One numeric column among the answered items.
 
     Attributes:
-        distinct: how many different values it has.
-        tied_proportion: the share of items that share their value with another.
-        missing: how many have none.
-        low: the smallest value, NaN when there is none.
-        high: the largest value, NaN when there is none.
+        distinct: number of different values.
+        tied_proportion: proportion of items that have the same value as another item.
+        missing: number of items without a value.
+        low: the smallest value; NaN if there is no value.
+        high: the largest value; NaN if there is no value.
     """
 
     distinct: int
@@ -65,7 +65,7 @@ class SignalSummary:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether something can be computed; if not, `reason` says why, and if it takes an option, which."""
+    """Whether something can be computed. `reason` is why not, or the option that it needs."""
 
     possible: bool
     reason: str = ""
@@ -73,23 +73,23 @@ class Availability:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceCheck:
-    """What `check` found.
+    """The result of `check`.
 
     Attributes:
-        source: the path, or what else was read.
-        format: what it is, in words.
+        source: the path, or "items".
+        format: the format of the source, in words.
         columns: the column of each role, for a table.
         guessed: the roles whose column was guessed.
-        counts: how many items came to each outcome.
-        clusters: what belongs together.
+        counts: number of items by outcome.
+        clusters: the clusters and their sizes.
         signals: the numeric columns.
         metadata: the names of the other columns.
-        confidences: every variant, and whether this source can serve it.
-        metrics: every kind of metric, and whether it is possible here.
-        defaults: the confidence and the loss that are used when none is named, and the rule that says so.
-        problems: what is wrong, by row.
-        items: the items themselves, of all systems.
-        systems: the items of each system, by name. A source of one system has one without a name.
+        confidences: every variant, and whether it can be computed from this source.
+        metrics: every kind of metric, and whether it is possible for this source.
+        defaults: the default confidence and loss, and the rule for the loss.
+        problems: the problems of the source, with their rows.
+        items: the items of all systems.
+        systems: the items of each system, by name. The name is empty if the source has one system.
     """
 
     source: str
@@ -109,7 +109,7 @@ class SourceCheck:
 
     @property
     def servable(self) -> tuple[str, ...]:
-        """The names of the variants that this source can serve."""
+        """The names of the variants that can be computed from this source."""
         return tuple(name for name, availability in self.confidences.items() if availability.possible)
 
 
@@ -121,20 +121,20 @@ def check(
     master: str | None = None,
     **options: Any,
 ) -> SourceCheck:
-    """Say what a source is and what can be computed from it.
+    """Check a source: its format, its problems, and the confidences and metrics that can be computed from it.
 
     Args:
-        source: what `abstain.read` takes, or a DataFrame of Spark.
+        source: any source of `abstain.read`, or a Spark DataFrame.
         engine: "numpy" loads a table, "duckdb" and "spark" aggregate it. Default: chosen by the kind of the source
             and its number of rows.
-        memory: how much memory DuckDB may take, such as "4GB".
-        master: where Spark runs, such as "local[4]".
-        **options: the further arguments of `abstain.read`.
+        memory: the memory that DuckDB may use, such as "4GB".
+        master: the Spark master, such as "local[4]".
+        **options: further arguments of `abstain.read`.
 
-    >>> found = check("tests/data/examples/run_a.json", mode="few_shot")
-    >>> found.format, found.counts.abstained, found.clusters.count
+    >>> checked = check("tests/data/examples/run_a.json", mode="few_shot")
+    >>> checked.format, checked.counts.abstained, checked.clusters.count
     ('run file', 66, 30)
-    >>> found.confidences["token_msp"].possible
+    >>> checked.confidences["token_msp"].possible
     True
     """
     reading = {"engine": engine, "memory": memory, "master": master}
@@ -148,7 +148,7 @@ def check(
 
 def _check_loaded(source: Any, options: Mapping[str, Any], reason: str | None) -> SourceCheck:
     problems = Problems()
-    # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
+    # Text columns are not read, so that a table of long answers is checked as quickly as one of numbers.
     systems = read_systems(source, **{"metadata": (), **options}, problems=problems)
     if GUIDANCE in next(iter(systems.values())).provenance.get("unread", ()):
         systems = read_systems(source, **{"metadata": (GUIDANCE,), **options}, problems=Problems())
@@ -166,7 +166,7 @@ def _check_loaded(source: Any, options: Mapping[str, Any], reason: str | None) -
 
 
 def _check_aggregated(table: EngineTable) -> SourceCheck:
-    """Check a table that an engine aggregates: the same findings, by queries."""
+    """Check a table that an engine aggregates."""
     problems = Problems()
     aggregated = table.aggregate(further=(GUIDANCE,), problems=problems)
     items = aggregated.items(np.arange(len(aggregated.row_types)))
@@ -233,7 +233,7 @@ def _source_check(
 
 
 def _defaults(evaluated: Items) -> dict[str, str]:
-    """What the one rule for each takes where nothing is named."""
+    """Return the default confidence, and the default loss with its rule."""
     try:
         loss = item_loss(evaluated)
         chosen = {"loss": loss.name, "loss_rule": loss.rule}
@@ -251,7 +251,7 @@ def _confidence(evaluated: Items, name: str) -> Availability:
 
 
 def _values(evaluated: Items, name: str) -> NDArray[np.float64]:
-    """The confidence of every item; rows that are counted are counted anew, unless it is known that there is none."""
+    """Return the confidence of every answered item; an aggregated table is aggregated again for its signals."""
     needed = signals_needed(name) or ()
     items = evaluated.under(needed) if set(needed) <= set(evaluated.signals) else evaluated
     values = confidence_values(items, name)
@@ -282,7 +282,7 @@ def _signal_summary(systems: Iterable[Items], name: str) -> SignalSummary:
     return SignalSummary(len(np.unique(pooled)), tied, missing, float(pooled.min()), float(pooled.max()))
 
 
-# What is looked at for each kind of metric, and whether any confidence that is a probability may serve.
+# The metrics that are evaluated for each kind of metric.
 _METRICS: dict[str, tuple[str, ...]] = {
     "coverage, abstention rate": ("answer_rate", "abstention_rate"),
     "accuracy, selective accuracy (zero_one)": ("accuracy", "selective_accuracy"),
@@ -295,7 +295,8 @@ _METRICS: dict[str, tuple[str, ...]] = {
 }
 _NORMALIZED = "normalized absolute error (abs_norm)"
 _INTERVALS, _COVERAGE = "intervals over clusters", "interval and set coverage"
-_ONE_CLUSTER = "there are fewer than two clusters, and intervals are made over clusters"
+_ONE_CLUSTER = "there are fewer than two clusters, and intervals are computed over clusters"
+# Kinds of metrics for which any confidence that is a probability is tried.
 _OF_PROBABILITIES = ("calibration (ECE, smooth ECE)", "Brier score")
 
 
@@ -310,7 +311,7 @@ def _metrics_of_all(systems: Mapping[str, Items], servable: Sequence[str]) -> di
 
 
 def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
-    """Say of every kind of metric whether `evaluate` gives a number for it, by asking it."""
+    """Return for every kind of metric whether `evaluate` gives a number for it."""
     evaluated = items.evaluated
     if not len(evaluated):
         nothing = Availability(False, "no item is answered or abstained")
@@ -362,7 +363,7 @@ def _is_probability(evaluated: Items, name: str) -> bool:
 
 
 def _availability(reason: str) -> Availability:
-    """Return that something is possible unless there is a reason why not."""
+    """Return that something is possible, or the reason why it is not."""
     return Availability(not reason, reason)
 
 

@@ -1,10 +1,11 @@
 """The evaluation of intervals or sets: its statistics are collected, evaluated with the same weights, and reported.
 
-A quantile of width has the interval of Woodruff: the share of widths up to it has an interval, whose ends are read back
-as quantiles. Reference: Woodruff, "Confidence Intervals for Medians and Other Position Measures", 1952.
+A quantile of width has Woodruff's interval: the proportion of widths up to the quantile has an interval, and the
+quantiles at its ends are the interval of the quantile. Reference: Woodruff, "Confidence Intervals for Medians and Other
+Position Measures", 1952.
 
-The worst coverage of several parts (strata, groups) is at least the lowest of their lower ends, and at most the lowest
-of their upper ends, where these are made so that all of them hold together.
+The interval of the worst coverage of several parts (strata, groups) goes from the lowest of their lower ends to the
+lowest of their upper ends; the upper ends are computed to hold simultaneously.
 """
 
 from __future__ import annotations
@@ -47,20 +48,22 @@ CRITERION = "coverage_width_criterion"
 # Beyond this, one evaluation of HSIC costs more than all other metrics together; its value stays exact.
 MOST_HSIC_CLUSTERS = 20_000
 
-# Below so many clusters with misses the interval of an interval score was found to fall short (see simulations).
+# With fewer clusters that have misses, the interval of an interval score covered too rarely (see simulations).
 FEW_MISSES = 20
-# Below so many clusters, sizes of sets that do not occur were found to matter: they may have the worst coverage.
+# With fewer clusters, set sizes that do not occur in the data may have the worst coverage (see simulations).
 FEW_FOR_SIZES = 100
-SIMULATED_MISSES = "in simulations with 10 to 41 clusters, 95% intervals held the truth 82 to 99 times in 100"
+SIMULATED_MISSES = (
+    "in simulations with 10 to 41 clusters, 95% intervals contained the true value 82 to 99 times in 100"
+)
 
 AnyRows = TypeVar("AnyRows", bound=Rows)
 Levels = TypeVar("Levels", IntervalRows, SetRows)
-# How many parts a feature is cut into where the strata of width do not say.
+# Number of parts of a feature if the number of strata of width is not set.
 _FEATURE_BINS = 3
 _QUANTILES = (0.5, 0.95)
 _WIDTH_GRID = np.linspace(0.0, 1.0, 101)
 _REASONS = {
-    CRITERION: "all truths are alike, and it divides by their range",
+    CRITERION: "all true values are equal, and the criterion divides by their range",
     "hsic": "it needs at least two rows",
     "worst_slab_coverage": "no held-out row falls into the slab",
 }
@@ -83,7 +86,7 @@ def intervals_over(
 class RowPart:
     """Some of the rows under a label: a group, or a stratum with the range of its widths.
 
-    `count` is the number of rows, or their weight. `rows` is None if rows of one width are spread over two strata.
+    `count` is the number of rows, or their weight. There are no `rows` if those of one width are in two strata.
     """
 
     label: Any
@@ -99,11 +102,11 @@ class Entry:
 
     Attributes:
         statistic: the statistic; its first columns are the coverage of each part.
-        scales: what each metric can be.
-        nominal_index: the number of its claim; None for all claims.
+        scales: the range of each metric.
+        nominal_index: the index of its nominal coverage; None for all of them.
         parts: the strata or groups.
         heading: the name of the grouping or feature; empty for strata of width.
-        proportions: of quantiles, the proportion of rows up to each.
+        proportions: for quantiles, the proportion of rows up to each.
     """
 
     statistic: Statistic
@@ -144,10 +147,10 @@ class CoverageEvaluation(Generic[Levels]):
         features: Mapping[str, ArrayLike],
         settings: CoverageSettings,
     ) -> CoverageEvaluation[Levels]:
-        """Check claims, clusters and groups against the rows."""
+        """Check nominal coverages, clusters and groups against the rows."""
         by_nominal = nominal_coverages(nominal, rows.levels, "nominal")
         if len(set(by_nominal.tolist())) != len(by_nominal):
-            raise ArgumentError("claim names a coverage twice; give each of the predictions its own")
+            raise ArgumentError("nominal has a duplicate coverage; each must be different")
         n = len(rows)
         rows, index, intervals = intervals_over(
             rows,
@@ -170,9 +173,9 @@ class CoverageEvaluation(Generic[Levels]):
         parts: list[RowPart] | None = None,
         heading: str = "",
     ) -> None:
-        """Collect a statistic; one scale serves all of its metrics."""
+        """Collect a statistic; a single scale is used for all of its metrics."""
         all_scales = scales if isinstance(scales, list) else [scales] * len(statistic.names)
-        if parts:  # what is said of several parts is worth as many rows as one of them
+        if parts:  # a metric of several parts is treated as having as many rows as one part
             all_scales = [
                 scale if number < len(parts) else replace(scale, trials=scale.trials / len(parts))
                 for number, scale in enumerate(all_scales)
@@ -181,7 +184,7 @@ class CoverageEvaluation(Generic[Levels]):
 
     @property
     def _one_width(self) -> list[int]:
-        """The numbers of the claims whose intervals, at least two, all have the same width."""
+        """The indices of the nominal coverages whose intervals, at least two, all have the same width."""
         rows = self.rows
         if isinstance(rows, SetRows) or len(rows) < 2:
             return []
@@ -191,16 +194,16 @@ class CoverageEvaluation(Generic[Levels]):
 
     @property
     def proportion(self) -> Scale:
-        """What a share of the rows can be."""
+        """The range of a proportion of the rows."""
         return Scale(0.0, 1.0, float(self.rows.weight.sum()), units=units_of(self.rows.mass_by_unit()))
 
     @property
     def clusters(self) -> int:
-        """How many clusters there are."""
+        """Number of clusters."""
         return self.intervals.clusters
 
     def add_quantiles(self, nominal_index: int) -> None:
-        """Collect the quantiles of width or size that are estimated."""
+        """Collect the quantiles of width or set size."""
         width = self.rows.width[nominal_index]
         statistic = quantiles_statistic(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
         below = means_statistic(statistic.names, [width <= value for value in statistic.points], self.rows)
@@ -220,7 +223,7 @@ class CoverageEvaluation(Generic[Levels]):
                 level=float(self.by_nominal[nominal_index]),
             )
             parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
-            # Last comes the mean distance from the claim, which chance alone makes positive.
+            # Last comes the mean distance from the nominal coverage, which is positive even by chance.
             scales = [self.proportion] * (len(labels) + 1) + [replace(self.proportion, upper_only=True)]
             self.add(statistic, scales, nominal_index, parts, name)
 
@@ -245,7 +248,7 @@ class CoverageEvaluation(Generic[Levels]):
         return RowPart(label, low, high, float(self.rows.weight[rows].sum()), rows)
 
     def chunks(self, strata: Strata, key: Floats) -> list[RowPart]:
-        """Return the chunks of a key; one that shares rows with its neighbour has no rows of its own."""
+        """Return the chunks of a key; a chunk has no `rows` if some of them are also in its neighbour."""
         low, high, size = strata.ends()
         parts = []
         ends = zip(low.tolist(), high.tolist(), size.tolist(), strict=True)
@@ -282,7 +285,7 @@ class CoverageEvaluation(Generic[Levels]):
         )
 
     def _estimates(self, entry: Entry, replicates: Mapping[Statistic, Replicates]) -> list[Estimate]:
-        """The metrics of an entry with their intervals."""
+        """Return the metrics of an entry with their intervals."""
         statistic, n, level = entry.statistic, len(self.rows), self.settings.level
         values = replicates.get(statistic)
         if values is None:
@@ -302,7 +305,10 @@ class CoverageEvaluation(Generic[Levels]):
         return [_explained(name, column) for name, column in zip(statistic.names, estimates, strict=True)]
 
     def _of_parts(self, entry: Entry, values: Replicates, *, together: int = 1) -> list[Estimate]:
-        """The coverage of each part, over the clusters that have rows of it; upper ends for so many parts together."""
+        """Return the coverage of each part over the clusters that have rows of it.
+
+        The upper ends hold simultaneously for `together` parts.
+        """
         estimates = []
         for number, part in enumerate(entry.parts):
             one = Replicates(values.left_out[:, [number]], values.drawn[:, [number]])
@@ -318,7 +324,7 @@ class CoverageEvaluation(Generic[Levels]):
         return estimates
 
     def _worst(self, entry: Entry, values: Replicates, estimates: list[Estimate]) -> Estimate:
-        """The worst coverage of the parts that have rows, with an interval from theirs."""
+        """Return the worst coverage of the parts that have rows; its interval comes from their intervals."""
         worst = estimates[len(entry.parts)]
         if self.intervals.interval != JACKKNIFE or not worst.defined:
             return worst
@@ -326,7 +332,7 @@ class CoverageEvaluation(Generic[Levels]):
         if len(seen) == 1 and estimates[seen[0]].interval:
             return estimates[seen[0]]
         upper = self._of_parts(entry, values, together=len(seen))
-        # Of a part that a single cluster has, nothing is known: its coverage may be the worst.
+        # A part in a single cluster has no interval, and its coverage may be the worst.
         low = min(estimates[number].low if estimates[number].interval else 0.0 for number in seen)
         high = min(upper[number].high if upper[number].interval else 1.0 for number in seen)
         return replace(
@@ -334,7 +340,7 @@ class CoverageEvaluation(Generic[Levels]):
         )
 
     def _quantiles(self, entry: Entry, replicates: Replicates) -> list[Estimate]:
-        """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
+        """Return quantiles with Woodruff's intervals, from the intervals of the proportions of rows up to each."""
         assert entry.proportions is not None
         assert entry.nominal_index is not None
         width, n = self.rows.width[entry.nominal_index], len(self.rows)
@@ -347,9 +353,9 @@ class CoverageEvaluation(Generic[Levels]):
         ):
             estimate = replace(proportion, value=value, low=math.nan, high=math.nan, se=math.nan)
             if proportion.interval is not None:
-                # Ties can lift the share at a quantile above its probability; the interval is moved back onto it.
+                # With ties, the proportion at a quantile can exceed its probability; the interval is moved back.
                 ends = np.clip(probability + np.array(proportion.interval) - proportion.value, 0.0, 1.0)
-                # Between two ranks nothing is known either: each end is read at the rank beyond it.
+                # Nothing is known between two ranks either, so each end is taken at the rank beyond it.
                 steps = max(self.proportion.trials - 1.0, 1.0)
                 outer = np.clip(
                     [np.floor(ends[0] * steps) / steps, np.ceil(ends[1] * steps) / steps], 0.0, 1.0
@@ -357,7 +363,7 @@ class CoverageEvaluation(Generic[Levels]):
                 low, high = quantiles_statistic(
                     width, together, probabilities=outer, name="end"
                 ).points.tolist()
-                # Beyond the largest there is, nothing is known, and the quantile may lie there.
+                # The quantile may lie beyond the largest observed width.
                 beyond = proportion.value == 1.0 and proportion.low <= probability
                 high = math.inf if beyond or ends[1] > 1.0 - 1.0 / self.proportion.trials else high
                 estimate = replace(
@@ -416,25 +422,29 @@ class CoverageEvaluation(Generic[Levels]):
         warnings = few_clusters(self.clusters, "cluster", self.settings.interval)
         defined = any("hsic" in each and each["hsic"].defined for each in by_nominal)
         if defined and self.settings.interval != NONE and self.clusters > MOST_HSIC_CLUSTERS:
-            message = f"hsic has no interval: it is not weighed beyond {MOST_HSIC_CLUSTERS:,} clusters"
+            message = (
+                f"hsic has no confidence interval: it is computed for at most {MOST_HSIC_CLUSTERS:,} clusters"
+            )
             warnings.append(ResultWarning("hsic_without_interval", message))
         for result, width in zip(by_nominal, self.rows.width, strict=True):
             proportion = float(np.isinf(width).mean())
             if proportion:
                 message = (
-                    f"{100 * proportion:.3g}% of the intervals that claim {result.nominal:g} are infinite"
+                    f"{100 * proportion:.3g}% of the intervals with nominal coverage {result.nominal:g} are infinite, "
+                    "and so are their means"
                 )
-                warnings.append(ResultWarning("infinite_intervals", f"{message}, and so are their means"))
+                warnings.append(ResultWarning("infinite_intervals", message))
         for nominal_index in self._one_width:
-            message = f"the intervals that claim {by_nominal[nominal_index].nominal:g} have {ONE_WIDTH}"
+            nominal = by_nominal[nominal_index].nominal
+            message = f"the intervals with nominal coverage {nominal:g} have {ONE_WIDTH}"
             warnings.append(ResultWarning("one_width", message))
         for result, covered in zip(by_nominal, self.rows.covered, strict=True):
-            struck = len(np.unique(self.index[~covered]))
+            missed = len(np.unique(self.index[~covered]))
             score = result.metrics.get("winkler_score")
-            if score is not None and score.interval and math.isfinite(score.value) and struck < FEW_MISSES:
+            if score is not None and score.interval and math.isfinite(score.value) and missed < FEW_MISSES:
                 message = (
-                    f"the winkler_score of the intervals that claim {result.nominal:g} rests on misses in {struck} "
-                    f"clusters; with fewer than {FEW_MISSES}, its interval can lie too low"
+                    f"the intervals with nominal coverage {result.nominal:g} miss true values in only {missed} "
+                    f"clusters; with fewer than {FEW_MISSES}, the confidence interval of winkler_score can be too low"
                 )
                 warnings.append(ResultWarning("few_misses", f"{message}: {SIMULATED_MISSES}"))
         for result in by_nominal if self.clusters < FEW_FOR_SIZES else ():
@@ -443,15 +453,16 @@ class CoverageEvaluation(Generic[Levels]):
             unseen = sum(not part.count for part in result.strata)
             if unseen and self.settings.interval != NONE:
                 message = (
-                    f"of {len(result.strata)} strata of size, {unseen} have no set that claims {result.nominal:g}; "
-                    "size_stratified_coverage is the worst of the others, and can be lower where such sets occur"
+                    f"{unseen} of {len(result.strata)} strata of set size have no set with nominal coverage "
+                    f"{result.nominal:g}; size_stratified_coverage is the worst of the other strata, and would be "
+                    "lower if sets of these sizes occurred and had a lower coverage"
                 )
                 warnings.append(ResultWarning("unseen_sizes", message))
         return tuple(warnings)
 
 
 def describe_range(low: float, high: float, form: str) -> str:
-    """Return a range such as ``1 to 3``, or ``1`` when both ends read alike, or ``none``."""
+    """Return a range such as ``1 to 3``, or ``1`` if both ends have the same digits, or ``none``."""
     if math.isnan(low):
         return "none"
     first, last = format(low, form), format(high, form)
@@ -459,9 +470,9 @@ def describe_range(low: float, high: float, form: str) -> str:
 
 
 def _explained(name: str, estimate: Estimate) -> Estimate:
-    """The estimate with the reason why it is undefined or infinite."""
+    """Return the estimate with the reason why it is undefined or infinite."""
     if not estimate.defined:
-        return replace(estimate, reason=_REASONS.get(name, "no row falls here"))
+        return replace(estimate, reason=_REASONS.get(name, "there are no such rows"))
     if math.isinf(estimate.value):
         return replace(estimate, reason="at least one interval is infinite")
     return estimate

@@ -1,4 +1,4 @@
-"""What the judgement of intervals or sets gives back: frozen results whose numbers carry their intervals."""
+"""The results of evaluating prediction intervals, sets and quantiles."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CoverageSettings:
-    """What was asked for, checked.
+    """The checked settings of an evaluation of intervals or sets.
 
     Attributes:
-        bins: how many strata of width, or None for one per set size.
-        eta: how hard the width criterion punishes a coverage away from the claim.
-        margin: the distance of a coverage from its claim that does not matter to the verdict.
-        interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
-        resamples: how many times the clusters were drawn.
-        seed: the seed of the draws.
-        level: the level of the intervals around the metrics, not what the predictions claim.
+        bins: number of strata of width, or None for one per set size.
+        eta: how strongly the width criterion penalizes a coverage that differs from the nominal one.
+        margin: the difference between coverage and nominal coverage that does not matter for the verdict.
+        interval: the method of the confidence intervals of metrics: "jackknife", "percentile", "bca" or "none".
+        resamples: number of bootstrap resamples of the clusters.
+        seed: the seed of the resamples.
+        level: the confidence level of the intervals of metrics; it is not the nominal coverage of the predictions.
     """
 
     bins: int | None
@@ -56,7 +56,7 @@ class CoverageSettings:
         seed: int,
         level: float,
     ) -> CoverageSettings:
-        """Check what a user asked for; what goes with the predictions is checked against them."""
+        """Check the arguments that do not depend on the predictions."""
         return cls(
             bins=bins,
             eta=checked_eta(eta),
@@ -76,9 +76,9 @@ class Stratum:
         label: the group, or the range of widths or sizes in words.
         low: the smallest width or size of the stratum; NaN for a group.
         high: the largest width or size of the stratum; NaN for a group.
-        count: how many rows (or how much weight) it holds.
-        coverage: with its interval over clusters.
-        verdict: by that interval; None where there is no row.
+        count: the number of rows, or their weight.
+        coverage: the coverage, with its interval over clusters.
+        verdict: the verdict by that interval; None if there is no row.
     """
 
     label: Any
@@ -91,16 +91,16 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NominalResult(Mapping[str, "Estimate"]):
-    """Everything about one claim of the predictions; a mapping from metrics to estimates.
+    """The result for one nominal coverage; a mapping from metrics to estimates.
 
     Attributes:
-        nominal: the coverage that the predictions claim.
+        nominal: the nominal coverage of the predictions.
         metrics: estimates by name.
-        verdict: whether coverage reaches the claim, by its interval.
+        verdict: whether the coverage reaches the nominal one, by its confidence interval.
         strata: coverage by width or by set size.
         groups: coverage within each group, by the name of the grouping.
         width_quantiles: the distribution of width or size: its quantiles at 0, 0.01, ..., 1.
-        slab: the slab of worst coverage, when features were given.
+        slab: the slab of worst coverage, if features were passed.
     """
 
     nominal: float
@@ -113,7 +113,7 @@ class NominalResult(Mapping[str, "Estimate"]):
 
     def __repr__(self) -> str:
         lines = [f"{name}: {estimate}" for name, estimate in self.metrics.items()]
-        return few_lines(f"claim {self.nominal:g}: {self.verdict}", lines)
+        return few_lines(f"nominal {self.nominal:g}: {self.verdict}", lines)
 
     def __getitem__(self, name: str) -> Estimate:
         return self.metrics[name]
@@ -127,17 +127,17 @@ class NominalResult(Mapping[str, "Estimate"]):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CoverageResult(Shown):
-    """Intervals or sets, judged by each of their claims.
+    """The result of `evaluate_intervals` and `evaluate_sets`.
 
     Attributes:
         kind: "intervals" or "sets".
-        rows: how many predictions were judged.
-        clusters: how many clusters they belong to.
-        by_nominal: one result per claim, in the order given.
-        metrics: estimates that concern all claims together.
-        settings: what was asked for.
-        warnings: what the reader of the numbers must know.
-        provenance: where the predictions came from, for the report.
+        rows: number of evaluated predictions.
+        clusters: number of clusters that they belong to.
+        by_nominal: one result per nominal coverage, in the order in which they were passed.
+        metrics: estimates over all nominal coverages together.
+        settings: the settings.
+        warnings: warnings that apply to the numbers.
+        provenance: the origin of the predictions, for the report.
     """
 
     kind: str
@@ -150,17 +150,18 @@ class CoverageResult(Shown):
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def to_frame(self, what: str = "estimates", *, backend: str | None = None) -> Any:
-        """Return the estimates of every claim, or the coverage in every part of the rows, as a data frame.
+        """Return the estimates of every nominal coverage, or the coverage in every part, as a data frame.
 
         Args:
             what: "estimates", or "strata" for coverage by width or set size and by group.
-            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+            backend: "pandas", "polars" or "pyarrow". Default: the first of these that is installed.
         """
         return coverage_frame(self, what, backend)
 
     def __repr__(self) -> str:
         lines = [
-            f"claim {each.nominal:g}: {each.verdict}, coverage {each['coverage']}" for each in self.by_nominal
+            f"nominal {each.nominal:g}: {each.verdict}, coverage {each['coverage']}"
+            for each in self.by_nominal
         ]
         lines += [f"{name}: {estimate}" for name, estimate in self.metrics.items()]
         return few_lines(f"{self.rows:,} {self.kind} of {self.clusters:,} clusters", lines)
@@ -168,12 +169,12 @@ class CoverageResult(Shown):
 
 @dataclass(frozen=True, slots=True)
 class PitBin:
-    """How many truths lie between two neighbouring quantiles.
+    """The proportion of true values between two neighbouring quantiles.
 
     Attributes:
         low: probability of the lower quantile; 0 below the first.
         high: probability of the upper quantile; 1 above the last.
-        proportion: the share of truths between them; a calibrated forecast has ``high - low``.
+        proportion: the proportion of true values between them; a calibrated forecast has ``high - low``.
     """
 
     low: float
@@ -183,7 +184,7 @@ class PitBin:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class QuantileResult:
-    """Predictive quantiles, judged.
+    """The result of `evaluate_quantiles`.
 
     Attributes:
         pinball: the pinball loss of each probability.

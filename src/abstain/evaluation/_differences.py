@@ -1,13 +1,13 @@
 """The difference of two systems by one metric: its verdict, its sentences, and the ranks and headlines that follow.
 
 A system that declines more items must not look better because of it. How a metric treats declined items (see
-`MetricSpecification.comparison`) decides what two systems are compared by:
+`MetricSpecification.comparison`) determines how two systems are compared:
 
-- "penalized": the difference over all items;
-- "matched": the difference at the largest coverage that both reach. The difference over the whole curve is computed
-  too, but has no verdict if the coverages differ;
-- "conditional": the difference over the answered items of each. Its sentence names both coverages, and nothing is
-  ranked if they differ;
+- "penalized": by the difference over all items.
+- "matched": by the difference at the largest coverage that both reach. The difference over the whole curve is computed,
+  too, but has no verdict if the coverages differ.
+- "conditional": by the difference over the answered items of each. Its sentence names both coverages, and there is no
+  rank if they differ.
 - "undirected": a difference without a winner.
 
 Ranks, headlines, sentences and gates all come from the differences that `deciding` returns.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Pair = tuple[str, str]
 
-# So many times the clusters there are say no more than "very many".
+# A larger multiple of the present number of clusters is not printed as a number.
 _MANY_TIMES = 100
 # Coverages that differ by no more than rounding are equal.
 _SAME_COVERAGE = 1e-12
@@ -76,16 +76,18 @@ class Difference:
         right_value: the metric of the right system.
         left_coverage: the coverage at which the metric of the left system ends: its answer rate, unless the metric
             ends earlier.
-        right_coverage: the same of the right system.
+        right_coverage: the same for the right system.
         estimate: right - left, with its interval; the bootstrap's is in ``estimate.percentile``.
         matched: True if both values are at the largest coverage that both systems reach.
         coverage: the coverage of both values; NaN if it is not the same for both, or if the metric is over all items.
-        p: two-sided p-value; NaN if there is none, and then ``estimate.reason`` says why.
+        p: two-sided p-value; NaN if there is none, and then ``estimate.reason`` is the reason.
         p_adjusted: the same after Holm's correction within its family; NaN if there is no verdict.
-        family: how many pairs of systems the correction is for: those of one metric, confidence and group.
-        clusters_needed: if the verdict is inconclusive, how many clusters in all would decide it; NaN otherwise.
+        family: number of pairs of systems that the correction is for: those of one metric, confidence and group.
+        clusters_needed: if the verdict is inconclusive, the total number of clusters needed to detect a difference as
+            large as the margin with a power of 80%. Without a margin it is for the observed difference, which is not a
+            plan for a study. NaN otherwise.
         margin: the verdict against the smallest difference that would matter, if a margin was passed.
-        cluster_noun: what a cluster is called.
+        cluster_noun: the noun for a cluster.
     """
 
     metric: str
@@ -111,7 +113,7 @@ class Difference:
 
     @property
     def basis(self) -> str:
-        """What both values are over: "matched coverage", "all items", "answered items" or "own coverages"."""
+        """The basis of both values: "matched coverage", "all items", "answered items" or "own coverages"."""
         if self.comparison == MATCHED:
             return OWN_COVERAGES if math.isnan(self.coverage) else MATCHED_COVERAGE
         return ANSWERED_ITEMS if self.comparison == CONDITIONAL else ALL_ITEMS
@@ -120,7 +122,11 @@ class Difference:
     def no_verdict(self) -> str:
         """Why there is no verdict; empty if there is one, even an inconclusive one."""
         if self.comparison == UNDIRECTED:
-            return "no direction is better" if self.direction == "neither" else "declining alone improves it"
+            return (
+                "no direction is better"
+                if self.direction == "neither"
+                else "declining more items improves it"
+            )
         if self.basis == OWN_COVERAGES:
             return f"not comparable: coverages {self._coverages}"
         return ""
@@ -142,12 +148,12 @@ class Difference:
 
     @property
     def more_clusters(self) -> float:
-        """How many clusters beyond those there are would decide the verdict; NaN if that is unknown."""
+        """The number of clusters needed in addition to the present ones (see `clusters_needed`); NaN if unknown."""
         return self.clusters_needed - self.estimate.clusters
 
     @property
     def where(self) -> str:
-        """What distinguishes this difference from the other one of a matched metric; empty if there is one."""
+        """The coverage, if a matched metric has two differences: at matched coverage and over whole curves."""
         if self.matched:
             return f"at coverage {self.coverage:.2f}"
         return "over whole curves" if self.basis == OWN_COVERAGES else ""
@@ -159,7 +165,7 @@ class Difference:
 
     @property
     def conclusion(self) -> str:
-        """The verdict in the few words of a table: which system is better, by name."""
+        """The verdict in a few words, for a table: which system is better, by name."""
         if not self.compared:
             return f"not compared: {self.estimate.reason}" if self.estimate.reason else "not compared"
         if self.no_verdict:
@@ -168,11 +174,11 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """The finding as a sentence that names the metric and what it is over."""
+        """The finding as a sentence that names the metric and its basis."""
         return f"{self.subject()}: {self.finding}"
 
     def subject(self, *, confidence: bool = False) -> str:
-        """Return the metric, the group and what it is over, as a sentence begins."""
+        """Return the beginning of the sentence: the metric, the group and the basis."""
         parts = [_capitalized(metric_name(self.metric))]
         if confidence and self.confidence:
             parts.append(f"by {self.confidence}")
@@ -190,7 +196,7 @@ class Difference:
 
     @property
     def finding(self) -> str:
-        """The rest of the sentence: which system is better, by how much, or why that is not known."""
+        """The rest of the sentence: which system is better, by how much, or why that is inconclusive."""
         if not self.compared:
             return f"cannot compare {self.left} and {self.right}: {self.estimate.reason}"
         if self.basis == OWN_COVERAGES:
@@ -199,7 +205,7 @@ class Difference:
         side = self.verdict or decide(self.estimate, "neither", self.p)
         if side == INCONCLUSIVE:
             difference = f"{INCONCLUSIVE}, {self.right} - {self.left} = {self.estimate}"
-            return f"{difference}{self._against_margin()}{self._forecast()}"
+            return f"{difference}{self._against_margin()}{self._clusters_for_margin()}"
         first, second = (self.left, self.right) if side == LEFT else (self.right, self.left)
         size = self.estimate if self.estimate.value >= 0.0 else self.estimate.turned
         kind = "higher" if self.no_verdict else "better"
@@ -207,14 +213,14 @@ class Difference:
 
     @property
     def _coverages(self) -> str:
-        """Both coverages, with as many digits as it takes to see that they differ."""
+        """Both coverages, with enough digits to show that they differ."""
         digits = 2
         while digits < 6 and f"{self.left_coverage:.{digits}f}" == f"{self.right_coverage:.{digits}f}":
             digits += 1
         return f"{self.left_coverage:.{digits}f} and {self.right_coverage:.{digits}f}"
 
     def _against_margin(self) -> str:
-        """The verdict against the margin: within it, or one not worse than the other by more."""
+        """The verdict against the margin: equivalent, or one system is not worse than the other by more than it."""
         if self.margin is None or self.no_verdict:
             return ""
         size = f"{self.margin.margin:g}"
@@ -230,20 +236,22 @@ class Difference:
             if shown and one != self.winner
         )
 
-    def _forecast(self) -> str:
-        """How many more clusters would decide the verdict."""
+    def _clusters_for_margin(self) -> str:
+        """The number of further clusters needed to detect the margin; empty without one.
+
+        Power at the observed difference would only restate the p-value, so nothing is printed for it.
+        """
         more, noun = self.more_clusters, f"{self.cluster_noun}s"
-        if math.isnan(more) or more <= 0.0:
+        if self.margin is None or self.margin.equivalent or not more > 0.0:
             return ""
-        if math.isinf(more):
-            return "; they do not differ here"
-        if self.clusters_needed > _MANY_TIMES * self.estimate.clusters:
-            return f"; more than {_MANY_TIMES} times as many {noun} would decide it"
-        return f"; about {_rounded(more):,} more {noun} would decide it"
+        many = f"more than {_MANY_TIMES} times as many"
+        if self.clusters_needed <= _MANY_TIMES * self.estimate.clusters:
+            many = f"about {_round_up(more):,} more"
+        return f"; {many} {noun} are needed to detect a difference of {self.margin.margin:g}"
 
 
-def _rounded(count: float) -> int:
-    """Two digits are all that a forecast deserves; rounded up, so that it does not promise too much."""
+def _round_up(count: float) -> int:
+    """Return a number of clusters rounded up to two digits, because it is only approximate."""
     rounded_up = math.ceil(max(count, 1.0))
     step = 10 ** max(len(str(rounded_up)) - 2, 0)
     return math.ceil(rounded_up / step) * step
@@ -263,8 +271,8 @@ def deciding(
 ) -> dict[Pair, Difference]:
     """Return, for every pair of systems, the difference that its verdict comes from.
 
-    At matched coverage if the coverages of a matched metric differ, otherwise over all items. A metric that needs no
-    confidence has one difference at matched coverage for each; the first is taken unless one is named.
+    It is at matched coverage if the coverages of a matched metric differ, and otherwise over all items. A metric that
+    needs no confidence has one difference at matched coverage per confidence. Default: that of the first confidence.
     """
     by_pair: dict[Pair, Difference] = {}
     for each in differences:
@@ -275,7 +283,7 @@ def deciding(
 
 
 def cycles(names: Sequence[str], decided: Iterable[Difference]) -> list[list[str]]:
-    """Return the systems that beat each other in a circle, one list per circle.
+    """Return the systems that beat each other in a cycle, one list per cycle.
 
     >>> from abstain.inference import Estimate
     >>> def beats(winner, loser):
@@ -289,24 +297,24 @@ def cycles(names: Sequence[str], decided: Iterable[Difference]) -> list[list[str
         if each.winner is not None:
             beaten[each.winner].add(each.left if each.winner == each.right else each.right)
     below = {name: _reached(name, beaten) for name in names}
-    circles = [[other for other in names if other in below[name] and name in below[other]] for name in names]
-    return [list(circle) for circle in dict.fromkeys(map(tuple, circles)) if circle]
+    of_each = [[other for other in names if other in below[name] and name in below[other]] for name in names]
+    return [list(cycle) for cycle in dict.fromkeys(map(tuple, of_each)) if cycle]
 
 
 def _reached(start: str, beaten: Mapping[str, set[str]]) -> set[str]:
-    """Every system that a system beats, or that is beaten by one that it beats, and so on."""
+    """Return every system that a system beats, directly or through others that it beats."""
     reached: set[str] = set()
-    left = [start]
-    while left:
-        for name in beaten[left.pop()] - reached:
+    to_follow = [start]
+    while to_follow:
+        for name in beaten[to_follow.pop()] - reached:
             reached.add(name)
-            left.append(name)
+            to_follow.append(name)
     return reached
 
 
 def rank(name: str, names: Sequence[str], decided: Sequence[Difference]) -> Rank | None:
-    """Return the range of ranks of a system among `names`; None if it is in a circle."""
-    if any(name in circle for circle in cycles(names, decided)):
+    """Return the range of ranks of a system among `names`; None if it is in a cycle."""
+    if any(name in cycle for cycle in cycles(names, decided)):
         return None
     winners = [each.winner for each in decided if each.winner is not None and name in (each.left, each.right)]
     return Rank(1 + sum(winner != name for winner in winners), len(names) - winners.count(name))
@@ -318,11 +326,11 @@ class Headline:
 
     Attributes:
         metric: the metric.
-        basis: what it is over: "matched coverage", "all items" or "answered items".
-        coverage: the coverage of both systems at matched coverage; NaN otherwise, and if several pairs differ in it.
+        basis: the basis of both values: "matched coverage", "all items" or "answered items".
+        coverage: the coverage of both systems at matched coverage; NaN otherwise, and if it differs between pairs.
         winner: the system that beats every other one; None if there is none.
-        difference: by how much the second system of the pair is higher than the first; of more than two systems, the
-            winner's smallest lead, and NaN if there is no winner.
+        difference: the second system of the pair minus the first. With more than two systems: the winner's smallest
+            lead, and NaN if there is no winner.
         low: the lower end of its interval.
         high: the upper end of its interval.
         sentence: the conclusion in words.
@@ -339,7 +347,7 @@ class Headline:
 
 
 def headline(names: Sequence[str], differences: Sequence[Difference], key: Key) -> Headline | None:
-    """Return the headline of a comparison by one metric; None if the metric has no verdict anywhere."""
+    """Return the headline of a comparison by one metric; None if no pair has a verdict by it."""
     decided = list(deciding(differences, key.metric, key.confidence).values())
     if not decided:
         return None

@@ -1,11 +1,10 @@
-"""Evaluate one system or many: what was asked, and the one `Result` that answers it.
+"""Evaluate one system or several, and compare them: `evaluate` and `compare`.
 
-Systems that are compared are matched first (see `abstain.matching`). Clusters are left out, and drawn, once for
-all systems, and every difference is paired: right - left with the same weights. A difference gets its interval
-and p-value from one statistic (see `abstain.inference`), Holm's correction within its family (all pairs of systems
-by one metric, confidence and group), and its verdict by the rule in `abstain.evaluation._differences`: a system must
-not look better because it declines more. A system that answered nothing is not compared and not ranked: the area over
-an empty range is 0, and 0 must not win.
+Items of several systems are matched first (see `abstain.matching`). All systems are evaluated with the same weights of
+clusters, so that every difference is paired. Interval and p-value of a difference come from one statistic (see
+`abstain.inference`). Holm's correction is for all pairs of systems by one metric, confidence and group. The verdict
+follows the rule in `abstain.evaluation._differences`: a system must not look better because it declines more. A system
+without answers is neither compared nor ranked, because its areas are 0 only for lack of answers.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
     OnRead = Callable[[Mapping[str, Items]], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
 
-Found = TypeVar("Found")
+Output = TypeVar("Output")
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -105,15 +104,15 @@ def evaluate(
     on_read: OnRead | None = None,
     **columns: Any,
 ) -> Result:
-    """Judge one system that may abstain, or several on the same items, under one or more confidences.
+    """Evaluate one system that may abstain, or several on the same items, with one or more confidences.
 
     Args:
-        systems: the items of one system; of several, each by itself or by name in a mapping. A data frame (pandas,
-            polars, Arrow), a path, or anything else that `abstain.read` takes, does as well. A table with a column
-            ``system`` or ``model`` holds one system per value of it (see `abstain.readers.read_systems`).
-        confidence: names of variants or signals, "default", "all", or a sequence of those; a mapping gives each
-            system its own one. When left out, the default of the source; where it has none, areas are not computed.
-        calibration: the artifact that calibrated variants need, or its path; several in a sequence.
+        systems: one or more systems, or a mapping from names to systems. A system is Items, a data frame (pandas,
+            polars, Arrow), a path, or any other source of `abstain.read`. A table with a column ``system`` or
+            ``model`` contains one system per value of it (see `abstain.readers.read_systems`).
+        confidence: names of variants or signals, "default", "all", or a sequence of those; a mapping from systems to
+            confidences if they differ. Default: the default of the source. Without any, areas are not computed.
+        calibration: the calibration file that calibrated variants need, or its path; a sequence of several.
         metrics: metrics by name, as objects or as import paths; see `abstain.metrics.registry`. Default: the selective
             metrics, or the bundle "answers" if there is no confidence. If metrics are named and no confidence is, only
             these are evaluated, by the first default confidence.
@@ -122,32 +121,33 @@ def evaluate(
         by: one or more metadata columns; `metrics` are also evaluated by group, for up to 10,000 groups. Default
             metrics: accuracy, selective accuracy and answer rate.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
-            When left out: what a declared scale or the kind of labels imply (see `abstain.losses`).
-        coverage_grid: coverages at which the selective risk is asked for.
+            Default: the loss that a declared scale or the kind of labels implies (see `abstain.losses`).
+        coverage_grid: coverages at which the selective risk is computed.
         area_coverage: coverage at which the truncated areas end.
         convention: how areas are integrated: "trapezoid", "interpolated", "mean" or "torch-uncertainty".
-        reference: the system that all others are compared with; every pair when left out.
-        margin: the smallest difference that would matter: whether systems are within it, or one not worse than another
-            by more than it, is then said too, and how many clusters would tell a difference of that size.
-        simultaneous: let the intervals of differences hold for all pairs of systems together, and the band of a curve
-            for all thresholds.
-        match: how items of several systems are matched: "names", or "rows" where the order of rows is the match.
-        intersection_only: compare the items that all systems have when some lack some; an error otherwise.
-        truth_may_differ: compare although systems disagree about the truth of items; an error otherwise.
-        interval: how intervals are made: "jackknife" over clusters, "percentile" or "bca" for those of the cluster
-            bootstrap, "none" for none.
-        resamples: how many times the clusters are drawn for the bootstrap. When left out, 10,000 where a bootstrap
-            interval is asked for and for run files, whose artifact has one; else none.
-        seed: the same seed gives the same intervals.
-        level: confidence level of the intervals; a difference is told at ``1 - level``.
+        reference: the system that all others are compared with. Default: all pairs are compared.
+        margin: the smallest difference that would matter. Verdicts then also state whether systems are equivalent, or
+            one is not worse than another by more than the margin, and how many clusters are needed to detect it.
+        simultaneous: compute intervals of differences that hold for all pairs of systems together, and the band of a
+            curve for all thresholds together.
+        match: how items of several systems are matched: "names", or "rows" for the order of rows.
+        intersection_only: compare only the items that all systems have. Default: items that some systems lack are an
+            error.
+        truth_may_differ: compare systems even if their labels differ. Default: different labels are an error.
+        interval: the method of confidence intervals: "jackknife" over clusters, "percentile" or "bca" for the cluster
+            bootstrap, "none" for no intervals.
+        resamples: number of bootstrap resamples of the clusters. Default: 10,000 for bootstrap intervals and for run
+            files, whose results JSON has bootstrap intervals; otherwise 0.
+        seed: the seed of the resamples.
+        level: confidence level of the intervals; differences are tested at ``1 - level``.
         engine: "numpy" loads a table, "duckdb" and "spark" aggregate it, with the same numbers. Default: chosen by the
             kind of the source and its number of rows.
         memory: the memory that DuckDB may use, such as "4GB"; beyond that it uses a temporary folder.
         master: the Spark master, such as "local[4]".
         progress: called with the number of resamples done since the last call.
         on_read: called with the items of every system by name when data frames and files have been read.
-        columns: of data frames and files, the arguments of `abstain.read`: truth="y", prediction="p", cluster="id". A
-            mapping gives each system its own value: mode={"a": "zero_shot", "b": "few_shot"}.
+        columns: for data frames and files, arguments of `abstain.read`: truth="y", prediction="p", cluster="id". If
+            systems have different values, pass a mapping: mode={"a": "zero_shot", "b": "few_shot"}.
 
     >>> from abstain import Items
     >>> truth, prediction, sure = [0, 1, 1, 0], [0, 1, 0, None], [0.9, 0.8, 0.3, 0.1]
@@ -225,7 +225,7 @@ def evaluate(
 
 
 def compare(*systems: Any, **options: Any) -> Result:
-    """Judge two or more systems on the same items, and the differences between them, right - left.
+    """Evaluate two or more systems on the same items, and the differences between them, right - left.
 
     One table is enough if a column ``system`` or ``model`` names the system of each row. Items are matched by their
     names; see `evaluate`, whose options these are. If metrics are named, systems are compared only by these.
@@ -265,7 +265,7 @@ def _systems_by_name(systems: Sequence[Any]) -> dict[str, Any]:
                 raise ArgumentError(f"two systems are called {name!r}; give them different names")
             named[str(name)] = items
     if not named:
-        raise ArgumentError("no system was given; pass the items of at least one")
+        raise ArgumentError("there is no system; pass the items of at least one")
     return named
 
 
@@ -283,7 +283,7 @@ def _check_kinds(systems: Iterable[Any]) -> None:
 
 def aggregate_or_load(
     sources: Mapping[str, Any],
-    work: Callable[[Mapping[str, Any]], Found],
+    work: Callable[[Mapping[str, Any]], Output],
     *,
     by: Sequence[str] = (),
     engine: str | None = None,
@@ -291,8 +291,8 @@ def aggregate_or_load(
     master: str | None = None,
     on_read: OnRead | None = None,
     **reading: Any,
-) -> Found:
-    """Return what `work` computes from the systems: tables that an engine aggregates, or loaded items.
+) -> Output:
+    """Return the output of `work` for the systems: tables that an engine aggregates, or loaded items.
 
     Tables are aggregated if the caller names an engine, or if they are large. If `work` needs single rows and no engine
     was named, they are loaded, and `on_read` is called with the items. Data errors name the files. The arguments are
@@ -306,11 +306,11 @@ def aggregate_or_load(
     if all(isinstance(source, engines.EngineTable) for source in sources.values()):
         return work(sources)
 
-    def aggregate(tables: Mapping[str, EngineTable]) -> Found:
+    def aggregate(tables: Mapping[str, EngineTable]) -> Output:
         with at(*dict.fromkeys(table.label for table in tables.values()), kind=DataError):
             return work(tables)
 
-    def load(reason: str | None) -> Found:
+    def load(reason: str | None) -> Output:
         loaded = {
             name: {"": source}
             if isinstance(source, Items)
@@ -470,9 +470,9 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
     if request.settings.reference is not None:
         _validate.choice(request.settings.reference, "reference", sources)
     if matching is None and not all(map(len, sources.values())):
-        raise DataError("there is no item to judge: the source is empty")
+        raise DataError("there is no item to evaluate: the source is empty")
     settings = _settle_resamples(request, systems)
-    loss = _judged_loss(request.loss, sources) if matching is None else request.loss
+    loss = _evaluated_loss(request.loss, sources) if matching is None else request.loss
     confidences = _common_confidences(request, systems)
     ranked = any(confidences.values())
     metrics = _choose_metrics(request, ranked=ranked)
@@ -523,7 +523,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
 
 
 def _settle_resamples(request: _Request, systems: _Systems) -> Settings:
-    """Return the settings: run files are resampled by default, and without judged items there are no intervals."""
+    """Return the settings: run files are resampled by default, and without evaluated items there are no intervals."""
     if not any(map(len, systems.evaluated.values())):
         return replace(request.settings, interval=NONE, resamples=0)
     if any(items.provenance.get("format") == "run" for items in systems.sources.values()):
@@ -531,15 +531,15 @@ def _settle_resamples(request: _Request, systems: _Systems) -> Settings:
     return request.settings
 
 
-def _judged_loss(loss: Loss | None, sources: Mapping[str, Items]) -> Loss | None:
-    """Return the loss of one system; of one number per item of the source, those of the judged items."""
+def _evaluated_loss(loss: Loss | None, sources: Mapping[str, Items]) -> Loss | None:
+    """Return the loss of one system; if it is one number per item of the source, those of evaluated items."""
     if loss is None or isinstance(loss, str) or callable(loss):
         return loss
     (items,) = sources.values()
     return item_loss(items, loss).values[items.outcome <= 1]
 
 
-# The name of a confidence that is another one in every system.
+# The common name of confidences that differ between systems.
 OWN = "own"
 
 
@@ -559,7 +559,7 @@ def _common_confidences(request: _Request, systems: _Systems) -> dict[str, dict[
     common = [name for name in names if all(name in own for own in by_system.values())]
     if names and not common:
         raise DataError(
-            "the systems have no confidence in common; name one that all can serve, or one for each"
+            "the systems have no confidence in common; name one that all of them have, or one for each"
         )
     return {system: {name: own[name] for name in common} for system, own in by_system.items()}
 
@@ -570,7 +570,8 @@ def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict
         own = variant_confidences(requested.get(name, "default"), items, request.calibrations)
         if len(own) > 1 and name in requested:
             raise ArgumentError(
-                f"{name}: one confidence ranks a system, got {', '.join(own)}; compare them as systems of their own"
+                f"{name}: a system is ranked by one confidence, got {', '.join(own)}; pass it several times, as "
+                "separate systems"
             )
         return {OWN: next(iter(own.values()))} if own else {}
     if request.confidence_is_implied:
@@ -584,7 +585,7 @@ def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict
 def _recount_confidence(
     items: Items, calibrations: Sequence[Calibration], name: str, **split: NDArray[np.intp]
 ) -> VariantConfidence:
-    """Return a confidence of an aggregated table whose rows are aggregated again; see `Aggregation.view`."""
+    """Return a confidence of an aggregated table after aggregating its rows again; see `Aggregation.view`."""
     assert items.aggregation is not None
     again = replace(
         items, aggregation=replace(items.aggregation, view=partial(items.aggregation.view, **split))
@@ -613,7 +614,7 @@ def _losses(
 
 
 def _intervals(items: Items, settings: Settings) -> Intervals:
-    """Return how intervals are made over the clusters that all systems share."""
+    """Return how intervals are computed over the clusters that all systems have in common."""
     return Intervals.of(
         items.cluster_ids,
         items.cluster_index,
@@ -691,7 +692,7 @@ def _headline(
 ) -> Headline | None:
     """Return the conclusion by the first requested metric that has a direction.
 
-    Of the selective metrics, which come first, it is the AUGRC. Without a confidence it is the SimpleQA F.
+    With selective metrics it is the AUGRC. Without a confidence it is the SimpleQA F.
     """
     requested = metrics.requested
     if metrics.unranked or metrics.selective:
@@ -722,7 +723,7 @@ def _ranks(
     metrics: Mapping[Key, MetricSpecification],
     differences: Sequence[Difference],
 ) -> tuple[dict[tuple[str, str, str], Rank | None], list[ResultWarning]]:
-    """The range of ranks of every system by every metric over all items, and a warning for every circle."""
+    """Return the range of ranks of every system by every metric over all items, and a warning for every cycle."""
     ranks: dict[tuple[str, str, str], Rank | None] = {}
     warnings = []
     for key, metric in metrics.items():
@@ -738,7 +739,7 @@ def _ranks(
         for name in systems:
             system_rank = rank(name, names, decided) if ranked and name in names else None
             ranks[name, key.confidence, key.metric] = system_rank
-        for circle in cycles(names, decided) if ranked else []:
-            message = f"{key.metric}: {', '.join(circle)} beat each other in a circle, and have no rank"
+        for cycle in cycles(names, decided) if ranked else []:
+            message = f"{key.metric}: {', '.join(cycle)} beat each other in a cycle, so they have no rank"
             warnings.append(ResultWarning("rank_cycle", message))
     return ranks, warnings

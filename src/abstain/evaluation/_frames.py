@@ -56,7 +56,7 @@ def table_frame(table: MetricTable, backend: str | None) -> Any:
 
 
 def coverage_frame(result: CoverageResult, what: str, backend: str | None) -> Any:
-    """Return the estimates by claim, or the coverage of every part; see `CoverageResult.to_frame`."""
+    """Return the estimates by nominal coverage, or the coverage of every part; see `CoverageResult.to_frame`."""
     _validate.choice(what, "what", ("estimates", "strata"))
     if what == "strata":
         return _frame(_STRATA, _strata(result), backend)

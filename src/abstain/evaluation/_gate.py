@@ -1,15 +1,15 @@
-"""The gate: conditions under which a run must not pass, each decided by its interval and not by its point.
+"""The gate: conditions under which a run fails. Confidence intervals decide them, not point estimates.
 
-With the interval of the measured value and a bound ``b``, "above b" holds if the whole interval lies above ``b`` and is
-refuted if none of it does; "below b" likewise. A condition that holds fails the run, one that is refuted lets it pass,
-and an interval that spans the bound is inconclusive. A change is right - left over the items that run and baseline
-share: the difference that the verdict of `compare` comes from, held against the margin in place of 0. A run that
-answered nothing never passes. Each condition is decided at the requested level.
+The condition "above b" holds if the whole interval of the measured value lies above ``b``, and does not hold if none of
+it does. "Below b" is decided in the same way. The run fails if a condition holds. The result is inconclusive if the
+interval contains the bound. A change is run minus baseline over the items that both have: it is the difference that
+the verdict of `compare` comes from, compared with the margin instead of 0. A run without answers never passes. Each
+condition is decided at the requested level.
 
-A run must not pass because it declines more. A change of a matched metric is measured at matched coverage, where an
-absolute margin shrinks with the coverage as the metric does. A condition that declining could satisfy, and that would
-pass, is inconclusive if the answer rate is detectably below the baseline's, or if it is an absolute bound on a metric
-that shrinks by declining, unless another condition bounds the coverage.
+A run must not pass because it declines more. A change of a matched metric is measured at matched coverage. An absolute
+margin is then scaled down with the coverage, like the metric. A condition that would pass, but that a run could satisfy
+by declining, is inconclusive in two cases: the answer rate is detectably below the baseline's, or the condition is an
+absolute bound on a metric that shrinks by declining. Another condition that bounds the coverage prevents this.
 """
 
 from __future__ import annotations
@@ -46,19 +46,20 @@ if TYPE_CHECKING:
 EXIT_CODES = {"pass": 0, "fail": 1, INCONCLUSIVE: 4}
 _BASELINE, _NEW = "baseline", "new"
 _OPPOSITES = {"worse": "better", "better": "worse", "higher": "lower", "lower": "higher"}
+_WITHOUT_ANSWERS = "no item was answered, and a run without answers never passes"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GateCheck:
-    """One condition and how it was judged.
+    """One condition and its verdict.
 
     Attributes:
         condition: the condition.
         verdict: "pass", "fail" or "inconclusive".
         estimate: the measured value: the metric, or its change from the baseline in the direction of the condition.
         sentence: the verdict as a sentence.
-        bound: the number that the value was held against: that of the condition, scaled to the matched coverage or
-            turned from a percentage into a number.
+        bound: the number that the value was compared with: that of the condition, scaled to the matched coverage or
+            converted from a percentage of the baseline's value.
         coverage: the matched coverage at which a change was measured; NaN otherwise.
     """
 
@@ -76,15 +77,15 @@ class GateResult:
 
     Attributes:
         checks: every condition.
-        inconclusive: what an inconclusive condition counts as: "pass", "fail", or "inconclusive" itself.
+        inconclusive: how an inconclusive condition counts: as "pass", "fail" or "inconclusive".
         level: confidence level of the intervals.
-        loss: what a wrong answer costs, and why this loss; None where no condition needs one.
-        clusters: how many clusters of the run conditions on its own metrics, and its policy, rest on; 0 without any.
-        compared: how many clusters that run and baseline share conditions on changes rest on; 0 without any.
-        cluster_noun: what a cluster is called.
-        confidence: what ranks the answers; empty where no condition needs it.
-        warnings: what the reader must know.
-        provenance: where the run, and the baseline that it was compared with, came from.
+        loss: the loss of an answer, and why this loss; None if no condition needs one.
+        clusters: number of clusters of the run, for conditions on its metrics and for its policy; 0 without these.
+        compared: number of clusters that run and baseline have in common, for conditions on changes; 0 without these.
+        cluster_noun: the noun for a cluster.
+        confidence: the confidence that ranks the answers; empty if no condition needs it.
+        warnings: warnings that apply to the result.
+        provenance: the origin of the run, and of the baseline that it was compared with.
     """
 
     checks: tuple[GateCheck, ...]
@@ -99,7 +100,7 @@ class GateResult:
     provenance: tuple[Mapping[str, object], ...]
 
     def counted(self, check: GateCheck) -> str:
-        """Return what a check counts as: its verdict, or what inconclusive ones were set to count as."""
+        """Return how a check counts: its verdict, or the setting for inconclusive ones."""
         return self.inconclusive if check.verdict == INCONCLUSIVE else check.verdict
 
     @property
@@ -140,30 +141,32 @@ def gate(
     on_read: OnRead | None = None,
     **columns: Any,
 ) -> GateResult:
-    """Judge a run against conditions that it must not meet, alone or against a baseline.
+    """Pass or fail a run by conditions on its metrics, or on their change from a baseline.
 
     Args:
-        run: the items of the run, or a data frame, a path, or anything else that `abstain.evaluate` takes.
+        run: the items of the run, or a data frame, a path, or any other source of `abstain.evaluate`.
         fail_if: conditions such as "cmax below 0.6", "ece above 10%", "augrc worse by 0.005", "augrc worse by 5%" (of
-            the baseline's).
-        policy: what `abstain.choose_threshold` returned: fails where its promise is broken on this run.
+            the baseline's value).
+        policy: a policy of `abstain.choose_threshold`; the run fails if the risk guarantee is broken on it.
         baseline: the run that changes are measured from, on the same items.
-        confidence: what ranks the answers; the default when left out.
-        calibration: the artifact that a calibrated confidence needs, or its path.
-        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction); else what the items imply.
+        confidence: the confidence that ranks the answers. Default: the default of the source.
+        calibration: the calibration file that a calibrated confidence needs, or its path.
+        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction). Default: the loss that the items
+            imply.
         convention: how areas are integrated.
-        inconclusive: what an inconclusive condition counts as: "pass", "fail" or "inconclusive".
-        match: how items of run and baseline are matched: "names", or "rows" where the order of rows is the match.
-        intersection_only: measure changes on the items that both runs have when some lack some.
-        truth_may_differ: measure changes although the runs disagree about the truth of items.
-        interval: how intervals are made: "jackknife", "percentile" or "bca".
-        resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
-        seed: the same seed gives the same verdict.
+        inconclusive: how an inconclusive condition counts: as "pass", "fail" or "inconclusive".
+        match: how items of run and baseline are matched: "names", or "rows" for the order of rows.
+        intersection_only: measure changes only on the items that both runs have. Default: items that one run lacks are
+            an error.
+        truth_may_differ: measure changes even if the labels of the runs differ. Default: different labels are an error.
+        interval: the method of confidence intervals: "jackknife", "percentile" or "bca".
+        resamples: number of bootstrap resamples. Default: 10,000 for a bootstrap interval, otherwise 0.
+        seed: the seed of the resamples.
         level: confidence level of the intervals.
         progress: called with the number of resamples done since the last call.
         on_read: called with the items when data frames and files have been read.
-        columns: of data frames and files, how they are read, as `abstain.evaluate` takes it: engine, memory, master and
-            the arguments of `abstain.read`. A mapping with the keys "new" and "baseline" gives each run its own value.
+        columns: for data frames and files, the arguments engine, memory and master of `abstain.evaluate`, and those of
+            `abstain.read`. If the runs have different values, pass a mapping with the keys "new" and "baseline".
 
     >>> from abstain import Items
     >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
@@ -179,7 +182,7 @@ def gate(
     levels = [condition for condition in conditions if not condition.needs_baseline]
     if changes and baseline is None:
         raise ArgumentError(
-            f"condition {changes[0].text!r} is about a change; name the baseline (baseline=, --baseline)"
+            f"condition {changes[0].text!r} is about a change; pass the baseline (baseline=, --baseline)"
         )
     options: dict[str, Any] = {
         "confidence": confidence,
@@ -210,12 +213,12 @@ def gate(
         """Return the run, its own metrics, its comparison with the baseline and the check of its policy."""
         if len(systems) > len(sources):
             raise ArgumentError(
-                "a gate judges one system, and a table here holds several; keep the rows of one of them"
+                "a gate evaluates one system, but a table contains several; keep only the rows of one of them"
             )
         runs = dict(zip(sources, systems.values(), strict=True))
-        own = comparison = risk_type = None
+        own = comparison = policy_check = None
         if policy is not None and isinstance(runs[_NEW], EngineTable):
-            raise AggregationError(runs[_NEW].label, "a promise is judged row by row")
+            raise AggregationError(runs[_NEW].label, "a policy is checked row by row")
         if levels:
             own = evaluate({_NEW: runs[_NEW]}, metrics=[condition.metric for condition in levels], **options)
         if compares:
@@ -224,10 +227,12 @@ def gate(
             comparison = compare(pair, metrics=metrics, **options, **matching)
         if policy is not None:
             own_loss = None if loss is None or isinstance(loss, str) else loss
-            risk_type = policy.check(runs[_NEW], calibration=calibration, loss=own_loss, level=level)
-        return runs[_NEW], own, comparison, risk_type
+            policy_check = policy.check(runs[_NEW], calibration=calibration, loss=own_loss, level=level)
+        return runs[_NEW], own, comparison, policy_check
 
-    items, own, comparison, risk_type = aggregate_or_load(sources, evaluate_runs, on_read=on_read, **columns)
+    items, own, comparison, policy_check = aggregate_or_load(
+        sources, evaluate_runs, on_read=on_read, **columns
+    )
     results = [result for result in (own, comparison) if result is not None]
     evaluated: list[SystemResult] = [] if own is None else [own.only]
     if comparison is not None:
@@ -235,22 +240,22 @@ def gate(
     clusters = 0 if own is None else own.only.population.included
     compared = 0 if comparison is None or comparison.matching is None else comparison.matching.clusters
     warnings = [warning for result in results for warning in result.warnings]
-    silent = bool(evaluated) and not evaluated[0].basis.source.counts.answered
+    without_answers = bool(evaluated) and not evaluated[0].basis.source.counts.answered
     measured = [
         _change(condition, comparison) if condition.needs_baseline else _level(condition, own)
         for condition in conditions
     ]
     checks = [
-        _guarded(_checked(condition, value, silent=silent), conditions, comparison)
+        _guarded(_checked(condition, value, without_answers=without_answers), conditions, comparison)
         for condition, value in zip(conditions, measured, strict=True)
     ]
     noun = evaluated[0].cluster_noun if evaluated else items.cluster_noun
-    if risk_type is not None:
+    if policy_check is not None:
         clusters = len(items.evaluated.cluster_ids)
-        checks.append(_policy_gate_check(risk_type))
+        checks.append(_policy_gate_check(policy_check))
     fewest = min(filter(None, (clusters, compared)), default=0)
     warnings += few_clusters(fewest, noun, interval)
-    warnings += [] if risk_type is None else risk_type.warnings
+    warnings += [] if policy_check is None else policy_check.warnings
     return GateResult(
         checks=tuple(checks),
         inconclusive=inconclusive,
@@ -267,7 +272,7 @@ def gate(
 
 
 def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -> str:
-    """The confidence that conditions rest on, where any does."""
+    """Return the confidences behind the conditions; empty if no condition needs one."""
     ranked = any(
         condition.metric.ranked or "confidence" in condition.metric.needs for condition in conditions
     )
@@ -280,21 +285,20 @@ def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -
     return ", ".join(names) if ranked else ""
 
 
-def _policy_gate_check(kept: PolicyCheck) -> GateCheck:
-    """The check of a policy as a condition: its promise is broken, kept, or it cannot be told."""
-    condition = PolicyCondition(
-        f"the promise is broken that {guarantee_clause(kept.policy)}", kept.policy.risk
-    )
-    verdict = {BROKEN: "fail", KEPT: "pass"}.get(kept.verdict, INCONCLUSIVE)
-    if not kept.answered:
+def _policy_gate_check(check: PolicyCheck) -> GateCheck:
+    """Return the check of a policy as the check of a condition."""
+    guarantee = f"the risk guarantee that {guarantee_clause(check.policy)}"
+    condition = PolicyCondition(f"{guarantee} is broken", check.policy.risk)
+    verdict = {BROKEN: "fail", KEPT: "pass"}.get(check.verdict, INCONCLUSIVE)
+    if not check.answered:
         verdict = "fail"
-    risk, ends = format_percent(kept.risk.value), kept.risk.interval
+    risk, ends = format_percent(check.risk.value), check.risk.interval
     risk_text = risk if ends is None else f"{risk} [{format_percent(ends[0])}, {format_percent(ends[1])}]"
     outcome = {"fail": "broken", "pass": "kept"}.get(verdict, INCONCLUSIVE)
-    sentence = f"the promise that {guarantee_clause(kept.policy)} is {outcome}: its risk is {risk_text}"
-    if not kept.answered:
-        sentence = "nothing was answered, and a run that answers nothing never passes"
-    return GateCheck(condition, verdict, kept.risk, sentence, condition.number)
+    sentence = f"{guarantee} is {outcome}: its risk is {risk_text}"
+    if not check.answered:
+        sentence = _WITHOUT_ANSWERS
+    return GateCheck(condition, verdict, check.risk, sentence, condition.number)
 
 
 def _conditions(
@@ -307,7 +311,7 @@ def _conditions(
 
 
 class _Measured(NamedTuple):
-    """The value that a condition is about, the bound that it is held against, and where the bound comes from."""
+    """The value that a condition is about, the bound that it is compared with, and the origin of the bound in words."""
 
     estimate: Estimate
     bound: float
@@ -316,7 +320,7 @@ class _Measured(NamedTuple):
 
 
 def _level(condition: GateCondition, result: Result | None) -> _Measured:
-    """The metric itself, by the first confidence if it needs one."""
+    """Return the metric itself, by the first confidence if it needs one."""
     assert result is not None
     table = result.only.metrics
     assert table is not None
@@ -325,7 +329,7 @@ def _level(condition: GateCondition, result: Result | None) -> _Measured:
 
 
 def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
-    """The change from the baseline that the verdict of a comparison comes from, and the margin that it is held to."""
+    """Return the change from the baseline that the verdict of a comparison comes from, and the margin."""
     assert comparison is not None
     chosen = comparison.difference(_BASELINE, _NEW, condition.metric.key)
     change = chosen.estimate if not condition.number else against_margin(chosen.estimate)
@@ -352,30 +356,29 @@ def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
     return _Measured(change, bound, bound_text, chosen.coverage if chosen.matched else math.nan)
 
 
-def _checked(condition: GateCondition, measured: _Measured, *, silent: bool) -> GateCheck:
-    """Decide one condition by itself."""
+def _checked(condition: GateCondition, measured: _Measured, *, without_answers: bool) -> GateCheck:
+    """Decide one condition, independently of the others."""
     name, (estimate, bound, bound_text, coverage) = condition.metric.key, measured
     where = "" if math.isnan(coverage) else f" at coverage {coverage:.2f}"
-    if silent:
-        sentence = f"{name}: nothing was answered, and a run that answers nothing never passes"
-        return GateCheck(condition, "fail", estimate, sentence, bound, coverage)
+    if without_answers:
+        return GateCheck(condition, "fail", estimate, f"{name}: {_WITHOUT_ANSWERS}", bound, coverage)
     if estimate.reason or estimate.interval is None or estimate.clusters < 2:
-        reason = estimate.reason or "the interval rests on a single cluster"
+        reason = estimate.reason or "there is only one cluster, so there is no confidence interval"
         return GateCheck(condition, INCONCLUSIVE, estimate, f"{name}{where}: {reason}", bound, coverage)
-    # A change was turned so that it grows with what the condition warns of.
+    # The sign of a change is such that the condition holds for large values.
     holds = beyond(estimate, bound, upwards=condition.upwards or condition.needs_baseline)
     verdict = INCONCLUSIVE if holds is None else "fail" if holds else "pass"
-    is_what = str(estimate)
+    value_text = str(estimate)
     if condition.needs_baseline:
         # A change in the other direction is shown in that direction, with a positive number.
         other = estimate.value < 0.0
         word = _OPPOSITES[condition.relation] if other else condition.relation
-        is_what = f"{word} by {estimate.turned if other else estimate}"
+        value_text = f"{word} by {estimate.turned if other else estimate}"
     failed, passed = condition.relation, f"not {condition.relation}"
     if condition.needs_baseline:
         failed, passed = "beyond", "within"
     outcome = {"fail": failed, "pass": passed, INCONCLUSIVE: "which spans"}[verdict]
-    sentence = f"{name}{where} is {is_what}, {outcome} {bound_text}"
+    sentence = f"{name}{where} is {value_text}, {outcome} {bound_text}"
     return GateCheck(condition, verdict, estimate, sentence, bound, coverage)
 
 

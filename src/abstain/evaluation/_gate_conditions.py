@@ -1,17 +1,17 @@
-"""The conditions of a gate, as records and as sentences.
+"""The conditions of a gate.
 
-Conditions are sentences, parsed by hand so that a mistake is answered with a suggestion::
+Conditions are sentences. They are parsed by hand, so that an error can suggest a correction::
 
     METRIC above NUMBER                 the metric itself
     METRIC below NUMBER
     METRIC worse by NUMBER              the change from the baseline, in the direction of the metric
     METRIC better by NUMBER
-    METRIC higher by NUMBER             the change from the baseline, whatever is better
+    METRIC higher by NUMBER             the change from the baseline, whichever direction is better
     METRIC lower by NUMBER
     METRIC at matched coverage worse by NUMBER
 
-METRIC is any name of the registry, with its parameter if it has one: ``aurc``, ``ece``, ``risk_at_coverage@0.8``. "At
-matched coverage" may be left out: a matched metric is always measured there.
+METRIC is any name of the registry, with its parameter if it has one: ``aurc``, ``ece``, ``risk_at_coverage@0.8``. The
+words "at matched coverage" are optional: a matched metric is always measured there.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _FORM = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GateCondition:
-    """One condition, as it was understood.
+    """One parsed condition.
 
     Attributes:
         text: the sentence.
-        metric: what is measured.
+        metric: the metric.
         relation: "above", "below", "worse", "better", "higher" or "lower".
         number: the bound, or the margin of a change.
         relative: True if the margin is a percentage of the baseline's value.
@@ -69,17 +69,17 @@ class GateCondition:
 
     @property
     def measured(self) -> str:
-        """What is measured."""
+        """The key of the metric."""
         return self.metric.key
 
     @property
     def needs_baseline(self) -> bool:
-        """True where the condition is about a change."""
+        """True if the condition is about a change."""
         return self.relation in _CHANGES
 
     @property
     def upwards(self) -> bool:
-        """True where the condition holds for what is large, else for what is small."""
+        """True if the condition holds for large values, False if it holds for small ones."""
         if self.relation in ("worse", "better"):
             return (self.relation == "better") == (self.metric.direction == "higher")
         return self.relation in ("above", "higher")
@@ -100,13 +100,13 @@ class GateCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCondition:
-    """The condition that a policy's promise is broken.
+    """The condition that a policy's risk guarantee is broken.
 
     Attributes:
         text: the sentence.
-        number: the risk that was promised.
+        number: the risk limit of the guarantee.
         relation: always "above".
-        measured: what is measured.
+        measured: always "risk of the policy".
     """
 
     text: str
@@ -119,7 +119,7 @@ class PolicyCondition:
 
 
 def parse_condition(text: str) -> GateCondition:
-    """Return the condition that a sentence says; an error says what could have been meant.
+    """Return the condition of a sentence; an error suggests a correction.
 
     >>> parse_condition("ece > 0.1")
     Traceback (most recent call last):
@@ -149,7 +149,7 @@ def _parse(sentence: str) -> GateCondition:
             raise ArgumentError(f"{relation!r} needs a margin: {words[0]} {relation} by NUMBER")
         rest = rest[1:]
     if len(rest) != 1:
-        raise ArgumentError(f"one number must stand at its end; {_FORM}")
+        raise ArgumentError(f"it must end with one number; {_FORM}")
     number = _number(rest[0])
     if relation in _CHANGES and number < 0.0:
         raise ArgumentError(f"a margin must not be negative, got {number:g}")
@@ -161,7 +161,7 @@ def _parse(sentence: str) -> GateCondition:
     if matched and relation in _LEVELS:
         raise ArgumentError("only a change from the baseline can be measured at matched coverage")
     if matched and metric.matched is None:
-        raise ArgumentError(f"{metric.key} is not compared at matched coverage; leave the words out")
+        raise ArgumentError(f"{metric.key} is not compared at matched coverage; remove these words")
     relative = relation in _CHANGES and rest[0].endswith("%")
     return GateCondition(sentence, metric, relation, number, relative)
 

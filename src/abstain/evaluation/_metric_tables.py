@@ -1,7 +1,7 @@
-"""The metrics that were asked for by name: over all items, by group, and how far the worst group is from the rest.
+"""The requested metrics: over all items, by group, and the gap between the worst group and the rest.
 
-A group is named by its columns and values, such as ``ckd_stage=3`` or ``sex=F, site=A``. Rows without a value
-are a group of their own, because leaving them out would hide them.
+A group is named by its columns and values, such as ``ckd_stage=3`` or ``sex=F, site=A``. Rows without a value are a
+separate group, so that they are not hidden.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALL = ""
 
 
 class Key(NamedTuple):
-    """What an estimate of a system is known by: the confidence (empty where none is needed), the metric, the group."""
+    """The key of an estimate of a system: the confidence (empty if none is needed), the metric and the group."""
 
     confidence: str
     metric: str
@@ -44,11 +44,11 @@ class GroupResult:
     Attributes:
         label: the group's name, such as "ckd_stage=3".
         values: the values that make the group, by column.
-        items: how many items it has.
-        answered: how many of them are answered.
-        clusters: how many clusters they come from.
+        items: number of items.
+        answered: number of answered items.
+        clusters: number of clusters that the items come from.
         estimates: the metrics, by the names of the table.
-        note: why the group is too small to judge; empty when it is not.
+        note: why the group is too small to evaluate; empty if it is not.
     """
 
     label: str
@@ -62,15 +62,16 @@ class GroupResult:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupGap:
-    """How far the worst group of a metric is from all other rows.
+    """The gap between the worst group by a metric and all other rows.
 
     Attributes:
-        group: the worst group: the one with the worst value or, for a metric that declining alone improves, the one
-            that is furthest behind all other rows at matched coverage. Groups that are too small are not considered.
+        group: the worst group: the one with the worst value or, for a metric that declining more items improves, the
+            one that is furthest behind all other rows at matched coverage. Groups that are too small are not
+            considered.
         worst: the metric of the group; at matched coverage if there is one.
         rest: the metric of all other rows; at matched coverage if there is one.
-        gap: worst - rest, with the same draws. The group was chosen for being the worst, so that chance alone
-            makes the gap look larger than it is, the more so the more groups there are.
+        gap: worst - rest, with the same resamples. Because the group was chosen for being the worst, the gap is biased
+            upwards, and more so if there are many groups.
         coverage: the largest coverage that both the group and all other rows reach, if the metric is compared at it;
             NaN otherwise.
     """
@@ -84,18 +85,18 @@ class GroupGap:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MetricTable(Mapping[str, "Estimate"]):
-    """The metrics that were asked for by name, over all items and by group.
+    """The requested metrics, over all items and by group.
 
-    A metric that needs a confidence is called ``metric[confidence]`` where several were asked for.
+    A metric that needs a confidence is called ``metric[confidence]`` if several confidences were requested.
 
     Attributes:
-        specifications: what each metric is.
-        keys_of: what each is known by among the estimates of its system.
+        specifications: the specification of each metric.
+        keys_of: the key of each metric among the estimates of its system.
         estimates: the metrics over all items.
-        by: the columns that make the groups.
+        by: the columns that define the groups.
         groups: the metrics of each group.
         gaps: the gap of each metric that has one.
-        outcomes: how many items were answered rightly, answered wrongly, abstained from, and failed.
+        outcomes: number of items that were answered right, answered wrong, abstained, and failed.
     """
 
     specifications: Mapping[str, MetricSpecification]
@@ -110,7 +111,7 @@ class MetricTable(Mapping[str, "Estimate"]):
         return self.estimates[self._name(name)]
 
     def _name(self, name: str) -> str:
-        """The name in the table; a metric's parameter may be left out where it is the default."""
+        """Return the name in the table; the parameter of a metric may be omitted if it is the default."""
         if name in self.estimates:
             return name
         base, bracket, confidence = name.partition("[")
@@ -131,7 +132,7 @@ class MetricTable(Mapping[str, "Estimate"]):
 
     @property
     def of_predictions(self) -> bool:
-        """True where any of the metrics judges predictions, and not only intervals, sets or who declined."""
+        """True if any of the metrics evaluates predictions, and not only intervals, sets or abstentions."""
         return any("prediction" in metric.needs for metric in self.specifications.values())
 
     def group(self, label: str) -> GroupResult:
@@ -140,9 +141,9 @@ class MetricTable(Mapping[str, "Estimate"]):
         return next(group for group in self.groups if group.label == label)
 
     def worst_groups(self, name: str, most: int) -> tuple[GroupResult, ...]:
-        """Return at most so many groups: those with the worst values of a metric, in the order of all groups.
+        """Return at most `most` groups: those with the worst values of a metric, in the order of all groups.
 
-        The group of the metric's gap is the first choice. Groups that are too small or undefined are the last. Of a
+        The group of the metric's gap is the first choice. Groups that are too small or undefined are the last. For a
         metric without a direction, the groups with the lowest values are returned.
         """
         if len(self.groups) <= most:
@@ -163,10 +164,10 @@ class MetricTable(Mapping[str, "Estimate"]):
         )
 
     def to_frame(self, *, backend: str | None = None) -> Any:
-        """Return the metrics as a data frame: one row each over all items, where ``group`` is empty, and per group.
+        """Return the metrics as a data frame: one row each over all items (``group`` is empty) and per group.
 
         Args:
-            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+            backend: "pandas", "polars" or "pyarrow". Default: the first of these that is installed.
         """
         return table_frame(self, backend)
 

@@ -99,7 +99,7 @@ class PairedDifferences:
     def _over_all_items(
         self, replicates: Mapping[Statistic, Replicates]
     ) -> Iterator[tuple[_Entry, Difference]]:
-        """The differences over all items or answered items, and over whole curves."""
+        """Yield the differences over all items or answered items, and over whole curves."""
         values = {name: system.by_key(replicates) for name, system in self.systems.items()}
         points = {name: system.points() for name, system in self.systems.items()}
         first = next(iter(self.systems.values()))
@@ -145,7 +145,7 @@ class PairedDifferences:
         sides: Sequence[Columns],
         coverage: float = math.nan,
     ) -> tuple[_Entry, Difference]:
-        """One difference before correction; `coverage` is that of both sides if they are at matched coverage."""
+        """Return one difference before correction; `coverage` is that of both sides if they are at matched coverage."""
         (left, right), key, matched = entry
         first = next(iter(self.systems.values()))
         with np.errstate(invalid="ignore"):
@@ -187,10 +187,10 @@ class PairedDifferences:
     def _obstacle(
         self, pair: Pair, metric: MetricSpecification, values: Sequence[float], sides: Sequence[Columns]
     ) -> str:
-        """Why a pair is not compared by a metric; empty if it is."""
+        """Return why a pair is not compared by a metric; empty if it is."""
         for name in pair:
             if not self.systems[name].evaluated.counts.answered:
-                return f"{name} answered nothing, and a system that answers nothing must not win"
+                return f"{name} answered no item, and a system without answers must not win"
         for name, value, rows in zip(pair, values, sides, strict=True):
             if not math.isfinite(value):
                 problem = metric.problem(rows) if len(rows) else None
@@ -201,7 +201,7 @@ class PairedDifferences:
     def _families(self, differences: Mapping[_Entry, Difference]) -> list[list[_Entry]]:
         """Return the differences that are corrected together: per metric, confidence and group, one of each pair.
 
-        It is the difference at matched coverage if the pair has one. Differences without a verdict are in no family.
+        It is the difference at matched coverage if the pair has one. Differences without a verdict are not corrected.
         """
         at_matched = list(dict.fromkeys(entry.key for entry in differences if entry.matched))
         confidences: dict[tuple[str, str], list[str]] = {}
@@ -256,7 +256,7 @@ class PairedDifferences:
 
 
 def _limits(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> DifferenceRange | None:
-    """How large a difference can be; `end` is the metric's parameter, or the coverage at which it ends."""
+    """Return how large a difference can be; `end` is the metric's parameter, or the coverage at which it ends."""
     if not all(map(len, sides)):
         return None
     scales = [

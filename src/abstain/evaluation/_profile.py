@@ -1,9 +1,8 @@
-"""The profile of a system: what a picture of it needs beyond its metrics.
+"""The profile of a system: the data of its charts.
 
-Metrics sum a curve up; a profile has the curve itself: its working points with the interval of the risk at
-each threshold, the curves of a perfect and of a random order, how the confidences differ from the best of
-them, and how far those that claim to be probabilities can be believed. The intervals are made as those of the
-metrics are. Nothing here knows what a picture looks like.
+A profile has the risk-coverage curve: its operating points with the interval of the risk at each threshold, the curves
+of a perfect and of a random ranking, the differences between the confidences and the best of them, and the reliability
+of those that may be probabilities. Intervals are computed as for the metrics.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ if TYPE_CHECKING:
 
 
 RELIABILITY_BINS = 10
-# The risks that a reader may have decided on, for which it is looked up what can be promised.
-PROMISED_RISKS = tuple(part / 100 for part in (*range(1, 21), 25, 30, 35, 40, 45, 50))
-# Confidences that order items and claim no probability, even where their numbers happen to lie within [0, 1].
-_ORDERS_ONLY = ("llm", "total_evidence", "token_pe", "token_energy", "consistency_inverse_std")
-_ORDERS_ONLY_PREFIXES = ("retrieval_", "hybrid_", "secondary:")
-# As many columns as a chart of a report has pixels from left to right.
+# The risk limits for which a guaranteed threshold is searched.
+RISK_LIMITS = tuple(part / 100 for part in (*range(1, 21), 25, 30, 35, 40, 45, 50))
+# Confidences that only rank items: they are not probabilities, even if their numbers are within [0, 1].
+_RANK_ONLY = ("llm", "total_evidence", "token_pe", "token_energy", "consistency_inverse_std")
+_RANK_ONLY_PREFIXES = ("retrieval_", "hybrid_", "secondary:")
+# The width of a chart of the report, in pixels.
 _COLUMNS = 480
 
 
@@ -65,22 +64,23 @@ class Line:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OperatingPoints:
-    """Working points that one can choose from, most confident first, each an exact point of the curve.
+    """Operating points of a curve, the most confident first. Each is an exact point of the curve.
 
     Attributes:
-        threshold: the confidence from which on items are answered.
-        answered: how many items that is.
-        wrong: how many of them have a loss above 0.
-        coverage: answered, as a share of all items.
-        selective_risk: mean loss of what is answered.
-        selective_low: lower end of its interval, at this threshold; NaN where there is none.
+        threshold: items with at least this confidence are answered.
+        answered: number of answered items.
+        wrong: number of answered items with a loss above 0.
+        coverage: proportion of all items that are answered.
+        selective_risk: mean loss of answered items.
+        selective_low: lower end of its interval, at this threshold; NaN if there is none.
         selective_high: upper end of its interval.
-        generalized_risk: loss of what is answered, divided by all items.
+        generalized_risk: total loss of answered items, divided by the number of all items.
         generalized_low: lower end of its interval.
         generalized_high: upper end of its interval.
-        in_curve: how many working points the whole curve has; more than there are here when it was thinned.
-        guaranteed: by risk, which of these points answers most at a risk that is promised, each risk by itself; risks
-            that no point can promise are left out.
+        in_curve: number of operating points of the whole curve; larger than the number of these points if it was
+            thinned.
+        guaranteed: by risk limit, the index of the point that answers most with a risk guarantee, for each limit
+            separately; limits without such a point are omitted.
     """
 
     threshold: Floats
@@ -97,7 +97,7 @@ class OperatingPoints:
     guaranteed: Mapping[float, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"WorkingPoints({len(self.threshold)} thresholds)"
+        return f"OperatingPoints({len(self.threshold)} thresholds)"
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -109,18 +109,18 @@ class OperatingPoints:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Profile:
-    """What pictures of an evaluation are made of.
+    """The data of the charts of a system.
 
     Attributes:
-        points: the working points of each confidence.
-        lines: the curve of each confidence, thinned to what can be seen.
+        points: the operating points of each confidence.
+        lines: the curve of each confidence, thinned to the visible points.
         optimal: the curve of a perfect ranking of the same answers.
-        random: the curve of a ranking that knows nothing.
+        random: the curve of a random ranking.
         random_augrc: the area under its generalized risk.
-        leader: the confidence with the lowest AUGRC; empty when nothing was answered.
-        contrasts: AUGRC of each other confidence less the leader's, each with its verdict, corrected for their number.
-        reliability: accuracy by confidence, for confidences that may be read as probabilities of being right
-            (a loss of 0): those within [0, 1] that are not known to mean something else.
+        leader: the confidence with the lowest AUGRC; empty if nothing was answered.
+        contrasts: AUGRC of each other confidence minus the leader's, with verdicts that are corrected for their number.
+        reliability: accuracy by confidence, for confidences that may be probabilities of a right answer (a loss of 0):
+            those within [0, 1] that are not known to mean something else.
     """
 
     points: Mapping[str, OperatingPoints] = field(repr=False)
@@ -136,10 +136,10 @@ class Profile:
 def profile_of(
     system: SystemStatistics, settings: Settings, *, most: int, progress: Progress | None
 ) -> Profile:
-    """Return the profile of a system, with at most about `most` working points per confidence."""
+    """Return the profile of a system, with at most about `most` operating points per confidence."""
     if not len(system.evaluated):
-        nothing = Line(np.empty(0), np.empty(0), np.empty(0))
-        return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
+        empty = Line(np.empty(0), np.empty(0), np.empty(0))
+        return Profile({}, {}, empty, empty, math.nan, "", {}, {})
     # Confidences that are the same numbers are evaluated once.
     rankings = {name: system.ranked_rows[name].ranking for name in system.drawn_confidences}
     lines, points = {}, {}
@@ -149,11 +149,11 @@ def profile_of(
         curve = curve_of(system.rows(name))
         lines[ranking] = _line(curve)
         guaranteed = _guaranteed(curve, system, name, settings.level)
-        chosen = _choice(curve, settings.coverage_grid, most)
+        chosen = _choose_points(curve, settings.coverage_grid, most)
         chosen = np.unique(np.r_[chosen, list(guaranteed.values())]).astype(np.intp)
-        places = {risk: int(np.searchsorted(chosen, point)) for risk, point in guaranteed.items()}
+        indices = {risk: int(np.searchsorted(chosen, point)) for risk, point in guaranteed.items()}
         operating_points = _operating_points(curve, chosen, system, name, settings, progress)
-        points[ranking] = replace(operating_points, guaranteed=places)
+        points[ranking] = replace(operating_points, guaranteed=indices)
     leader, contrasts = _contrasts(system, rankings, settings)
     columns = system.columns
     answered, weight = columns.answered, columns.weight
@@ -174,13 +174,13 @@ def profile_of(
 def _guaranteed(
     curve: RiskCoverageCurve, system: SystemStatistics, name: str, level: float
 ) -> dict[float, int]:
-    """By risk, the place in the curve of the largest coverage that is promised; none for a loss beyond [0, 1]."""
+    """Return by risk limit the point of the curve with the largest guaranteed coverage; the loss must be in [0, 1]."""
     if system.loss is None or system.loss.name not in SHARES or not len(curve):
         return {}
     items, rows = system.ranked_rows[name].items, system.rows(name)
-    if items.members is not None:  # a promise is made over single clusters
+    if items.members is not None:  # the tests need single clusters
         return {}
-    thresholds = guaranteed_thresholds(items, rows.confidence, rows.loss, PROMISED_RISKS, sure=level)
+    thresholds = guaranteed_thresholds(items, rows.confidence, rows.loss, RISK_LIMITS, sure=level)
     return {
         risk: int(np.searchsorted(-curve.threshold, -threshold, side="right")) - 1
         for risk, threshold in thresholds.items()
@@ -190,7 +190,7 @@ def _guaranteed(
 def _contrasts(
     system: SystemStatistics, rankings: Mapping[str, object], settings: Settings
 ) -> tuple[str, dict[str, Difference]]:
-    """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
+    """Return the confidence with the lowest AUGRC, and the differences of the others from it: one family."""
     evaluated, intervals = system.evaluated, system.intervals
     if not rankings or not evaluated.answered.any():
         return "", {}
@@ -229,7 +229,7 @@ def _contrasts(
 
 
 def thinned(x: Floats, y: Floats, columns: int = _COLUMNS) -> Indices:
-    """Return which points of a line can be seen: of each column of pixels the first, last, lowest and highest.
+    """Return the visible points of a line: in each column of pixels the first, last, lowest and highest.
 
     A line through these covers the same pixels as the line through all of them. Reference: Jugel, Jerzak,
     Hackenbroich and Markl, "M4: a visualization-oriented time series data aggregation", 2014.
@@ -247,13 +247,13 @@ def thinned(x: Floats, y: Floats, columns: int = _COLUMNS) -> Indices:
     return np.unique(np.concatenate([starts, ends, order[starts], order[ends]]))
 
 
-def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Indices:
-    """Which working points to offer: all, or an even choice by coverage with those that the grid asks for."""
+def _choose_points(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Indices:
+    """Return all operating points, or evenly spaced ones by coverage and those of the grid."""
     if len(curve) <= most:
         return np.arange(len(curve))
     even = np.searchsorted(curve.coverage, np.linspace(curve.coverage[0], curve.coverage[-1], most))
-    asked = [point for point in map(curve.first_reaching, grid) if point is not None]
-    return np.unique(np.r_[even, asked, len(curve) - 1]).astype(np.intp)
+    in_grid = [point for point in map(curve.first_reaching, grid) if point is not None]
+    return np.unique(np.r_[even, in_grid, len(curve) - 1]).astype(np.intp)
 
 
 def _operating_points(
@@ -267,11 +267,11 @@ def _operating_points(
     rows = system.rows(name)
     answered = rows.answered
     thresholds, count = curve.threshold[chosen], len(chosen)
-    rung = np.searchsorted(-thresholds, -rows.confidence[answered])
+    point = np.searchsorted(-thresholds, -rows.confidence[answered])
     weight, wrong = rows.weight[answered], rows.loss[answered] > 0
 
-    def climbed(weights: Floats) -> Indices:
-        added = np.bincount(rung, weights=weights, minlength=count)
+    def count_up_to_points(weights: Floats) -> Indices:
+        added = np.bincount(point, weights=weights, minlength=count)
         return np.cumsum(added).round().astype(np.intp)
 
     points = points_of(
@@ -279,8 +279,8 @@ def _operating_points(
     )
     return OperatingPoints(
         threshold=thresholds,
-        answered=climbed(weight),
-        wrong=climbed(weight * wrong),
+        answered=count_up_to_points(weight),
+        wrong=count_up_to_points(weight * wrong),
         coverage=curve.coverage[chosen],
         selective_risk=curve.selective_risk[chosen],
         selective_low=points.low[0],
@@ -298,7 +298,7 @@ def _line(curve: RiskCoverageCurve) -> Line:
 
 
 def _random(columns: Columns) -> Line:
-    """The curve of a random order: the mean loss everywhere."""
+    """Return the curve of a random ranking: the mean loss at every coverage."""
     answered, weight = columns.answered, columns.weight
     kept = weight[answered]
     mean = float(np.average(columns.loss[answered], weights=kept)) if len(kept) else 0.0
@@ -312,7 +312,7 @@ def _reliability(system: SystemStatistics, level: float) -> dict[str, Reliabilit
         rows, items = system.rows(name), system.ranked_rows[name].items
         answered = rows.answered
         stated = rows.confidence[answered]
-        if name in _ORDERS_ONLY or name.startswith(_ORDERS_ONLY_PREFIXES):
+        if name in _RANK_ONLY or name.startswith(_RANK_ONLY_PREFIXES):
             continue
         if len(stated) and stated.min() >= 0.0 and stated.max() <= 1.0:
             curves[name] = reliability_curve(

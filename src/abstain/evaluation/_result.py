@@ -1,9 +1,8 @@
-"""What was asked for (`Settings`), of whom (`Population`), and what an evaluation gives back: one frozen `Result`.
+"""The settings (`Settings`), the data (`Population`) and the frozen `Result` of an evaluation.
 
-Its numbers carry their intervals, reasons and warnings. Estimates are known by system, confidence, metric and group;
-differences by a pair of systems beside these.
-The views (`result["llm"].aurc`, `result.deltas["llm"].augrc`, `result.left`) read the same numbers. Nothing
-is computed here but percentages and ranks of what is already there.
+Every estimate has its interval, and a reason if it is undefined. Estimates are identified by system, confidence, metric
+and group, differences by a pair of systems in addition. The views (`result["llm"].aurc`, `result.deltas["llm"].augrc`,
+`result.left`) read the same numbers.
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ class Settings:
     """The settings of an evaluation; the same settings on the same items give the same numbers.
 
     Attributes:
-        coverage_grid: coverages at which the selective risk is asked for.
+        coverage_grid: coverages at which the selective risk is computed.
         area_coverage: coverage at which the truncated areas end.
-        interval: how intervals are made: "jackknife", "percentile", "bca" or "none".
-        resamples: how many times the clusters are drawn.
-        seed: the seed of the draws.
-        level: confidence level of the intervals; a difference is told at ``1 - level``.
+        interval: the method of confidence intervals: "jackknife", "percentile", "bca" or "none".
+        resamples: number of bootstrap resamples of the clusters.
+        seed: the seed of the resamples.
+        level: confidence level of the intervals; differences are tested at ``1 - level``.
         convention: how areas are integrated.
-        reference: the system that all others are compared with; every pair when None.
+        reference: the system that all others are compared with; None if all pairs are compared.
         margin: the smallest difference that would matter, or None.
-        simultaneous: True where the intervals of differences hold for a whole family together.
+        simultaneous: True if the intervals of differences hold for a whole family together.
     """
 
     coverage_grid: tuple[float, ...]
@@ -71,18 +70,18 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Who was judged: clusters (participants) in all, with judged items, and without any; and the items.
+    """The number of clusters (such as participants) and items that were evaluated.
 
     Attributes:
         total: clusters in the source.
-        included: clusters with at least one judged item.
-        failed: the rest.
-        items: N, the judged items.
+        included: clusters with at least one evaluated item.
+        failed: clusters without an evaluated item.
+        items: N, the evaluated items.
         answered: K, the answered ones among them.
         abstained: the declined ones among them.
-        items_failed: items for which the run produced nothing.
-        items_unscored: items without a truth.
-        right: the answered ones whose prediction is the truth.
+        items_failed: items for which the run produced no output.
+        items_unscored: items without a label.
+        right: the answered items whose prediction equals the label.
     """
 
     total: int
@@ -97,22 +96,22 @@ class Population:
 
     @property
     def wrong(self) -> int:
-        """The answered items whose prediction is not the truth."""
+        """The answered items whose prediction differs from the label."""
         return self.answered - self.right
 
     @property
     def accuracy(self) -> float:
-        """The share of all judged items that were answered rightly; NaN where there is none."""
+        """The proportion of all evaluated items with a right answer; NaN without items."""
         return self.right / self.items if self.items else math.nan
 
     @property
     def error_rate(self) -> float:
-        """The share of answers that are wrong; NaN where nothing was answered."""
+        """The proportion of answers that are wrong; NaN without answers."""
         return self.wrong / self.answered if self.answered else math.nan
 
 
 class _EstimatesByCoverage(dict[float, Any]):
-    """Estimates by coverage; a coverage is found by the digits that metric names have."""
+    """Estimates by coverage; a coverage is looked up with the digits of metric names."""
 
     def __missing__(self, coverage: float) -> Any:
         named = float(f"{_validate.real(coverage, 'coverage'):g}")
@@ -146,7 +145,7 @@ class _ByMetric:
             return self.estimates[name]
         if len(by_coverage) == 1:
             return next(iter(by_coverage.values()))
-        raise AttributeError(f"no metric {name!r} was asked for; there are {', '.join(self.estimates)}")
+        raise AttributeError(f"metric {name!r} was not requested; there are {', '.join(self.estimates)}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(key.partition("@")[0] for key in self.estimates)]
@@ -170,9 +169,9 @@ class ConfidenceResult(_ByMetric):
     Attributes:
         name: the confidence.
         estimates: the metrics by key, such as "aurc" or "risk_at_coverage@0.5".
-        curve: the working points.
-        ties: how far the order of tied items could move the AURC.
-        warnings: what the reader of these numbers must know.
+        curve: the risk-coverage curve with its operating points.
+        ties: how much the order within ties could change the AURC.
+        warnings: warnings that apply to these numbers.
     """
 
     name: str
@@ -183,40 +182,40 @@ class ConfidenceResult(_ByMetric):
 
     @property
     def aurc_gap_pct(self) -> float:
-        """Excess AURC in percent of the optimal AURC; 0 when that is 0."""
+        """Excess AURC in percent of the optimal AURC; 0 if that is 0."""
         return _percent(self.eaurc.value, self.aurc_optimal.value)
 
     @property
     def augrc_gap_pct(self) -> float:
-        """Excess AUGRC in percent of the optimal AUGRC; 0 when that is 0."""
+        """Excess AUGRC in percent of the optimal AUGRC; 0 if that is 0."""
         return _percent(self.eaugrc.value, self.augrc_optimal.value)
 
     @property
     def achievable_gain_pct(self) -> float:
-        """What the hull saves, in percent of the AURC; 0 when that is 0."""
+        """Reduction of the AURC by the convex hull, in percent of the AURC; 0 if that is 0."""
         return _percent(self.aurc.value - self.aurc_achievable.value, self.aurc.value)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SystemResult(Mapping[str, ConfidenceResult]):
-    """Everything about one system; a mapping from its confidences to their selective metrics.
+    """The result of one system; a mapping from its confidences to their selective metrics.
 
     Attributes:
-        name: what it is called.
-        population: who was judged.
-        loss: what a wrong answer costs, by item, and why this loss; None where no metric needs one.
-        settings: what was asked for.
-        provenance: where the items came from.
-        warnings: what holds for all of its numbers.
-        cluster_noun: what a cluster is called.
-        design_effect: how many times the variance of the mean loss is what it were if all answers were independent;
-            NaN where no cluster has several, and without intervals.
-        calibrations: the artifacts that calibrated confidences rest on.
-        confidences: the confidence behind each name; they differ where systems have their own.
+        name: the name of the system.
+        population: the number of clusters and items.
+        loss: the loss of each item, and why this loss; None if no metric needs one.
+        settings: the settings of the evaluation.
+        provenance: the origin of the items.
+        warnings: warnings that apply to all of its numbers.
+        cluster_noun: the noun for a cluster.
+        design_effect: the variance of the mean loss, divided by that of independent answers; NaN if no cluster has
+            several answers, and without intervals.
+        calibrations: the calibration files of calibrated confidences.
+        confidences: the confidence behind each name, which may differ between systems.
         estimates: every estimate by (confidence, metric, group).
         variants: the selective metrics of each confidence.
-        metrics: the table of the metrics that were asked for by name, or None.
-        basis: the statistics of the system, with its judged items, rows and confidences.
+        metrics: the table of the requested metrics, or None.
+        basis: the statistics of the system, with its evaluated items, rows and confidences.
     """
 
     name: str
@@ -236,7 +235,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
 
     @property
     def coverage(self) -> Estimate:
-        """The proportion of items that it answered."""
+        """The proportion of items that the system answered."""
         return self.estimates[Key(ALL, "answer_rate")]
 
     @property
@@ -253,21 +252,21 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         )
 
     def estimate(self, metric: str, *, confidence: str | None = None, group: str = ALL) -> Estimate:
-        """Return one estimate; the confidence may be left out where the metric was asked for with one alone."""
+        """Return one estimate. Default confidence: the first one with this metric."""
         metrics = {key.metric for key in self.estimates}
         name = metric if metric in metrics else find_metric(metric).key
         for key, estimate in self.estimates.items():
             if (key.metric, key.group) == (name, group) and confidence in (None, key.confidence):
                 return estimate
-        raise ArgumentError(f"{metric} was not asked for; there are {', '.join(sorted(metrics))}")
+        raise ArgumentError(f"{metric} was not requested; there are {', '.join(sorted(metrics))}")
 
     def profile(self, *, most: int = 400, progress: Progress | None = None) -> Profile:
-        """Return what pictures are made of: working points with intervals, reference curves, contrasts, reliability.
+        """Return the data of charts: operating points with intervals, reference curves, contrasts and reliability.
 
-        The intervals come from the same draws as those of the metrics.
+        The intervals come from the same resamples as those of the metrics.
 
         Args:
-            most: about how many working points each confidence has at most; a longer curve is thinned.
+            most: approximate maximum number of operating points per confidence; a longer curve is thinned.
             progress: called with the number of resamples done since the last call.
         """
         from abstain.evaluation._profile import profile_of  # noqa: PLC0415
@@ -276,19 +275,20 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         return profile_of(self.basis, self.settings, most=most, progress=progress)
 
     def policy(self, risk: float | str = 0.05, *, confidence: str | None = None, **options: Any) -> Policy:
-        """Return the policy that answers most at a risk that is promised; see `abstain.choose_threshold`.
+        """Return the policy that answers most with a risk guarantee; see `abstain.choose_threshold`.
 
         Args:
-            risk: the largest risk that is acceptable, decided before looking.
-            confidence: which of the system's confidences; the first when left out.
+            risk: the largest acceptable risk, fixed before looking at the data.
+            confidence: one of the system's confidences. Default: the first one.
             **options: further arguments of `abstain.choose_threshold`.
         """
         name = next(iter(self.variants), None) if confidence is None else self[confidence].name
         if name is None or self.loss is None:
             raise ArgumentError(
-                f"{self.name}: a threshold needs a confidence and a loss, and none was judged by"
+                f"{self.name}: a threshold needs a confidence and a loss, and this result has none; evaluate with "
+                "selective=True"
             )
-        self.basis.evaluated.row_by_row("a threshold with a promise")
+        self.basis.evaluated.row_by_row("a threshold with a risk guarantee")
         used = self.calibrations if is_calibrated(self[name].name) else None
         loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.columns.loss
         from abstain.thresholds import choose_threshold  # noqa: PLC0415  (few results need it)
@@ -318,7 +318,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         """Return the estimates as a data frame with one row each.
 
         Args:
-            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+            backend: "pandas", "polars" or "pyarrow". Default: the first of these that is installed.
         """
         return system_frame(self, backend)
 
@@ -347,20 +347,21 @@ class Deltas(_ByMetric):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Result(Shown, Mapping[str, ConfidenceResult]):
-    """The result of `evaluate` and `compare`: every system, every difference, and what they rest on.
+    """The result of `evaluate` and `compare`: every system, every difference, settings and warnings.
 
-    With one system it reads like that system: ``result["llm"].aurc``. With two, ``result.left``, ``result.right`` and
-    ``result.deltas["llm"].augrc``. With any number, ``result.systems[name]`` and ``result.difference(one, other)``.
+    With one system, it has the attributes of that system: ``result["llm"].aurc``. With two, there are ``result.left``,
+    ``result.right`` and ``result.deltas["llm"].augrc``. With any number, there are ``result.systems[name]`` and
+    ``result.difference(one, other)``.
 
     Attributes:
         systems: each system, by name.
-        specifications: what each metric is, by key.
+        specifications: the specification of each metric, by key.
         differences: every pair, metric, confidence and group; those at matched coverage after those over all items.
         ranks: by system, confidence and metric: the range of its rank among the systems; None if it has none.
         headline: the conclusion of a comparison; None for one system, and if no requested metric has a direction.
-        matching: which items a comparison rests on; None for one system.
-        settings: what was asked for.
-        warnings: what the reader must know, of all systems together.
+        matching: how the compared items were matched; None for one system.
+        settings: the settings of the evaluation.
+        warnings: the warnings of all systems.
     """
 
     systems: Mapping[str, SystemResult]
@@ -374,7 +375,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
 
     @property
     def only(self) -> SystemResult:
-        """The system, where there is one alone."""
+        """The only system; an error if there are several."""
         if len(self.systems) != 1:
             raise ArgumentError(f"there are {len(self.systems)} systems; name one: {', '.join(self.systems)}")
         return next(iter(self.systems.values()))
@@ -405,7 +406,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
 
     @property
     def deltas(self) -> dict[str, Deltas]:
-        """The differences of two systems over all items, by confidence; metrics that need none are in each."""
+        """The differences of two systems over all items, by confidence; each includes metrics that need none."""
         left, right = self._pair()
         over_all_items = [each for each in self.differences if not each.group and not each.matched]
         unranked = {each.metric: each for each in over_all_items if not each.confidence}
@@ -452,8 +453,8 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
             and confidence in (None, each.confidence)
         ]
         if not candidates:
-            where = " at matched coverage" if matched else ""
-            raise ArgumentError(f"{left} and {right} were not compared by {metric or 'any metric'}{where}")
+            basis = " at matched coverage" if matched else ""
+            raise ArgumentError(f"{left} and {right} were not compared by {metric or 'any metric'}{basis}")
         of_metric = [each for each in candidates if each.metric == candidates[0].metric]
         return next((each for each in of_metric if not each.no_verdict), of_metric[0])
 
@@ -465,31 +466,31 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
 
     @property
     def population(self) -> Population:
-        """Who was judged, of the first system; with several, they share their clusters."""
+        """The population of the first system; systems that are compared have the same clusters."""
         return self.first.population
 
     @property
     def loss(self) -> ItemLoss | None:
-        """What a wrong answer costs."""
+        """The loss of the items of the first system; None if no metric needs one."""
         return self.first.loss
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """Where the items of the only system came from."""
+        """The origin of the items of the only system."""
         return self.only.provenance
 
     @property
     def cluster_noun(self) -> str:
-        """What a cluster is called."""
+        """The noun for a cluster."""
         return self.first.cluster_noun
 
     @property
     def metrics(self) -> MetricTable | None:
-        """The table of the metrics that were asked for by name, of the only system."""
+        """The table of the requested metrics of the only system."""
         return self.only.metrics
 
     def profile(self, **options: Any) -> Profile:
-        """Return what pictures of the only system are made of; see `SystemResult.profile`."""
+        """Return the data of charts of the only system; see `SystemResult.profile`."""
         return self.only.profile(**options)
 
     def __getitem__(self, name: str) -> ConfidenceResult:
@@ -512,9 +513,20 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
 
         Args:
             what: "estimates" or "differences".
-            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+            backend: "pandas", "polars" or "pyarrow". Default: the first of these that is installed.
         """
         return result_frame(self, what, backend)
+
+    def methods(self) -> str:
+        """Return a paragraph for the methods section of a paper, about the data, metrics, intervals and comparisons.
+
+        >>> from abstain import Items, evaluate
+        >>> items = Items.from_arrays([1, 0] * 10, [1, 0] * 5 + [0, 1] * 5, confidence=[0.9] * 10 + [0.5] * 10)
+        >>> print(evaluate(items, metrics="accuracy", interval="none").methods())
+        The evaluation included 20 items, treated as independent. The system answered all of them. The metrics were
+        accuracy and answer rate. No confidence intervals were computed. All numbers were computed with abstain ...
+        """
+        return self._methods()
 
     def __repr__(self) -> str:
         if len(self.systems) == 1:

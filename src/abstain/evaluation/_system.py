@@ -1,7 +1,7 @@
 """The statistics of one system: its rows as columns, one statistic per confidence and group, and their estimates.
 
-Every statistic is over the clusters of all items, so that the same weights serve all metrics, confidences and groups
-of all systems that are compared. Metrics that need no confidence are evaluated once, under the empty name.
+Every statistic is over the clusters of all items, so that the same weights are used for all metrics, confidences and
+groups of all systems that are compared. Metrics that need no confidence are evaluated once, with the empty name.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from abstain.resampling import Statistic
 
 
-# Fewer clusters than this say next to nothing: an interval over them is not to be believed.
+# An interval over fewer clusters is not reliable.
 SMALLEST_GROUP = 10
-# Where more than this share of the items is left out, their fate could matter.
+# If a larger proportion of the items is not evaluated, bounds show how much they could change the metrics.
 MOST_LEFT_OUT = 0.01
 # Groups of about so many cells are aggregated by confidence in one pass, in at most so many passes.
 _CELLS_PER_PASS, _MOST_PASSES = 1 << 21, 8
@@ -58,9 +58,9 @@ _CELLS_PER_PASS, _MOST_PASSES = 1 << 21, 8
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RankedRows:
-    """The rows that metrics are computed from, under one confidence: the items, their columns and groups by label.
+    """The rows that metrics are computed from, with one confidence: the items, their columns and groups by label.
 
-    All confidences share the items, except those of an aggregated table: it is aggregated for each confidence.
+    All confidences have the same items, except those of an aggregated table, which is aggregated for each confidence.
     """
 
     items: Items
@@ -76,7 +76,7 @@ class RankedRows:
         by: tuple[str, ...],
         intervals: Intervals | None,
     ) -> RankedRows:
-        """Prepare rows, in the units that the intervals weigh; without intervals, all rows are one unit."""
+        """Prepare rows, in the units of the intervals; without intervals, all rows are one unit."""
         columns = _columns(items, loss, needed)
         if intervals is not None and intervals.units > 1:
             columns = columns.in_units(intervals.unit_of_cluster[items.cluster_index], intervals.units)
@@ -84,7 +84,7 @@ class RankedRows:
 
     @property
     def ranking(self) -> tuple[Items, bytes]:
-        """What distinguishes these rows and their order from those of another confidence."""
+        """A key that is equal for two confidences if their rows and their order are the same."""
         confidence = np.ascontiguousarray(self.columns.confidence)
         return self.items, hashlib.blake2b(confidence.data, digest_size=16).digest()
 
@@ -111,7 +111,7 @@ class AggregatedGroups:
         row_types: those of `Aggregation`.
         by: the columns that groups are made of.
         recount: returns a confidence, by its name, of rows that are aggregated again; see `Aggregation.view`.
-        rank: returns the rows under a confidence; `by` and `intervals` are those of `RankedRows.of`.
+        rank: returns the rows with a confidence; `by` and `intervals` are those of `RankedRows.of`.
     """
 
     row_types: Items
@@ -173,16 +173,16 @@ class SystemStatistics:
 
     Attributes:
         name: the name of the system.
-        source: its items, judged or not.
-        loss: the loss of each judged item, or None if no metric needs one.
+        source: all of its items, also those that are not evaluated.
+        loss: the loss of each evaluated item, or None if no metric needs one.
         confidences: by name, the confidence of every item.
-        ranked_rows: by confidence, the rows with it; under the empty name those without one.
-        by: the columns that groups are made of.
-        metrics: by confidence, the metrics that are evaluated under it; the empty name for those that need none.
+        ranked_rows: by confidence, the rows with it; the empty name is for rows without one.
+        by: the columns that define the groups.
+        metrics: by confidence, the metrics that are evaluated with it; the empty name is for those that need none.
         group_metrics: those of them that are also evaluated by group.
         statistics: by (confidence, group): the statistic of its metrics.
-        intervals: how intervals are made.
-        aggregated_groups: the groups in the order of a confidence if `ranked_rows` do not distinguish them; else None.
+        intervals: how intervals are computed.
+        aggregated_groups: the groups in the order of a confidence, if `ranked_rows` do not distinguish them.
     """
 
     name: str
@@ -213,7 +213,7 @@ class SystemStatistics:
         metrics_by_group: Sequence[MetricSpecification] = (),
         recount: Callable[..., VariantConfidence] | None = None,
     ) -> SystemStatistics:
-        """Build the statistics of judged items, over the units that the intervals weight.
+        """Build the statistics of evaluated items, over the units of the intervals.
 
         `recount` is that of `AggregatedGroups`; None if the items of all confidences distinguish groups.
         """
@@ -263,12 +263,12 @@ class SystemStatistics:
         )
 
     def metrics_of(self, confidence_name: str, label: str) -> tuple[MetricSpecification, ...]:
-        """Return the metrics that are evaluated under a confidence for a group, or for all rows."""
+        """Return the metrics that are evaluated with a confidence for a group, or for all rows."""
         return (self.group_metrics if label else self.metrics)[confidence_name]
 
     @property
     def evaluated(self) -> Items:
-        """The items that are judged."""
+        """The evaluated items."""
         return self.ranked_rows[ALL].items
 
     @property
@@ -280,20 +280,20 @@ class SystemStatistics:
 
     @property
     def columns(self) -> Columns:
-        """The judged rows, without a confidence."""
+        """The evaluated rows, without a confidence."""
         return self.ranked_rows[ALL].columns
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of the judged rows."""
+        """The groups of the evaluated rows."""
         return tuple(self.ranked_rows[ALL].groups.values())
 
     def rows(self, confidence_name: str) -> Columns:
-        """Return the rows under one of the confidences."""
+        """Return the rows with one of the confidences."""
         return self.ranked_rows[confidence_name].columns
 
     def rows_in_order(self, confidence_name: str) -> RankedRows:
-        """Return the rows under one of the confidences; without one, all answers are tied."""
+        """Return the rows with one of the confidences; without one, all answers are tied."""
         rows = self.ranked_rows[confidence_name]
         if confidence_name:
             return rows
@@ -301,7 +301,7 @@ class SystemStatistics:
 
     @property
     def drawn_confidences(self) -> dict[str, Floats]:
-        """The confidences that have a curve, with one number per judged item: a loss and stated numbers are needed."""
+        """The confidences that have a curve, with one number per evaluated item; a curve needs a loss and numbers."""
         if self.loss is None:
             return {}
         drawn = {}
@@ -334,7 +334,7 @@ class SystemStatistics:
         }
 
     def estimates(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Estimate]:
-        """Return every estimate with its interval, and why it is undefined or must not be trusted."""
+        """Return every estimate with its interval, and the reason why it is undefined or not reliable."""
         estimates = {}
         for (confidence_name, label), statistic in self.statistics.items():
             metrics = self.metrics_of(confidence_name, label)
@@ -361,18 +361,19 @@ class SystemStatistics:
         return estimates
 
     def with_bounds(self, estimates: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
-        """Return estimates with what they would be if all items that were left out had gone wrong, or right.
+        """Return estimates with bounds: their values if all items that are not evaluated were wrong, or right.
 
-        Those items stand before all others, at the largest loss that there can be or at none; only where more than a
-        hundredth is left out does it matter. Groups are left as they are, because nobody knows whose the items were.
+        Those items are ranked before all others, with the largest possible loss or with none. Bounds are computed if
+        more than 1% of the items are not evaluated. Groups have no bounds, because the groups of these items may be
+        unknown.
         """
         left_out = self.source.counts.failed + self.source.counts.unscored
         if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.evaluated):
             return dict(estimates)
         worst = self.columns.worst_loss if self.loss is not None else 1.0
         bounded = dict(estimates)
-        for confidence_name, asked in self.metrics.items():
-            metrics = [metric for metric in asked if metric.of_outcomes]
+        for confidence_name, own_metrics in self.metrics.items():
+            metrics = [metric for metric in own_metrics if metric.of_outcomes]
             if not metrics:
                 continue
             ends = [
@@ -387,10 +388,10 @@ class SystemStatistics:
         return bounded
 
     def design_effect(self) -> float:
-        """Return how many times the variance of the mean loss is what it were if all answers were independent.
+        """Return the variance of the mean loss, divided by that of independent answers.
 
-        Very many clusters are taken in groups, whose variances add up to the same. Without a loss, the share of right
-        answers is taken. NaN where no cluster has several answers.
+        Very many clusters are put into groups, which gives the same variance. Without a loss, the proportion of right
+        answers is used. NaN if no cluster has several answers.
         """
         if self.evaluated.clusters == self.evaluated.counts.n:
             return math.nan
@@ -401,7 +402,7 @@ class SystemStatistics:
         count, units = float(weight.sum()), int((np.bincount(unit, weights=weight) > 0).sum())
         if units < 2:
             return math.nan
-        with np.errstate(over="ignore", invalid="ignore"):  # squares of the largest numbers are beyond them
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of the largest numbers overflow
             excess = values - float(values @ weight) / count
             independent = float(excess**2 @ weight) * count / (count - 1.0)
             together = float((np.bincount(unit, weights=excess * weight) ** 2).sum()) * units / (units - 1)
@@ -409,18 +410,18 @@ class SystemStatistics:
 
     @cached_property
     def clusters_of_groups(self) -> dict[str, int]:
-        """By group, how many clusters its items come from."""
+        """By group, the number of clusters that its items come from."""
         return {
             label: len(within.clusters) if within.members is None else int(within.members.sum())
             for label, within in self._within.items()
         }
 
     def note(self, label: str) -> str:
-        """Return why a group is too small to judge; empty when it is not."""
+        """Return why a group is too small to evaluate; empty if it is not."""
         clusters = self.clusters_of_groups[label]
         if clusters >= SMALLEST_GROUP:
             return ""
-        return f"too small to judge: {clusters} of the {SMALLEST_GROUP} clusters that a judgement needs"
+        return f"too small to evaluate: {clusters} of at least {SMALLEST_GROUP} clusters"
 
     def variants(self, estimates: Mapping[Key, Estimate], settings: Settings) -> dict[str, ConfidenceResult]:
         """Return the selective metrics of each confidence."""
@@ -443,17 +444,17 @@ class SystemStatistics:
 
     def table(
         self,
-        asked: Sequence[MetricSpecification],
+        requested: Sequence[MetricSpecification],
         estimates: Mapping[Key, Estimate],
         replicates: Mapping[Statistic, Replicates],
         *,
         outcomes: PopulationTable,
     ) -> MetricTable:
-        """Return the table of the metrics that were asked for by name."""
+        """Return the table of the requested metrics."""
         specifications: dict[str, MetricSpecification] = {}
         keys: dict[str, Key] = {}
         names_confidence = len(self.confidences) > 1
-        for metric in asked:
+        for metric in requested:
             for confidence_name in (self.confidences or (ALL,)) if metric.ranked else (ALL,):
                 name = (
                     f"{metric.key}[{confidence_name}]" if names_confidence and metric.ranked else metric.key
@@ -553,7 +554,7 @@ class SystemStatistics:
 
     @cached_property
     def _having(self) -> Mapping[str, Floats] | None:
-        """By group, how many clusters of each group of clusters have any of its items; None where they have names."""
+        """By group, how many clusters of each unit have any of its items; None if clusters have names."""
         aggregation = self.evaluated.aggregation
         if aggregation is None or aggregation.members is None:
             return None
@@ -605,7 +606,7 @@ class SystemStatistics:
                     # An area grows with a power of the coverage that it ends at.
                     gap = np.where(coverage > 0.0, (value - rest) / coverage**metric.coverage_power, math.nan)
                 gaps[metric].update(zip(group_labels, gap.tolist(), strict=True))
-            del columns  # before the next ones are made
+            del columns  # free them before the next ones are built
         return gaps
 
     def _columns_by_group(self, confidence_name: str) -> Iterable[tuple[Iterable[str], Columns]]:
@@ -629,7 +630,7 @@ def _build_statistics(
     metrics: Mapping[str, tuple[MetricSpecification, ...]],
     group_metrics: Mapping[str, tuple[MetricSpecification, ...]],
 ) -> dict[tuple[str, str], Statistic]:
-    """Return the statistic of each confidence and group; confidences that are the same numbers share theirs."""
+    """Return the statistic of each confidence and group; confidences with equal numbers have the same statistic."""
     labels = [ALL, *ranked_rows[ALL].groups]
     built: dict[Any, Statistic] = {}
     statistics = {}
@@ -648,7 +649,7 @@ def _build_statistics(
 
 
 def _largest_loss(loss: ItemLoss | None, items: Items) -> float:
-    """The largest loss there can be: 1 for right and wrong or on a scale, else that of the scale, else the largest."""
+    """Return the largest possible loss: 1 for proportions, otherwise the width of the scale or the largest observed."""
     if loss is None or loss.name in ("zero_one", "abs_norm"):
         return 1.0
     if loss.name == "abs" and items.scale is not None:
@@ -661,7 +662,7 @@ def _count(weight: Floats) -> int:
 
 
 def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
-    """The columns of items; guidance and objects are only looked at where a metric needs them."""
+    """Return the columns of items; guidance and result objects only if a metric needs them."""
     guide = items.metadata.get("should_abstain") if "should_abstain" in needed else None
     columns: dict[str, Any] = {
         "answered": items.answered,
@@ -690,15 +691,15 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
 def _check_probabilities(
     items: Items, metrics: Sequence[MetricSpecification], confidence: Floats, confidence_name: str
 ) -> None:
-    """Check that what is believed as a probability is one; the error says where it is not."""
-    believed = next((metric for metric in metrics if metric.rows == "stated"), None)
+    """Raise an error if a metric needs a probability and the confidence is outside [0, 1]."""
+    calibration_metric = next((metric for metric in metrics if metric.rows == "stated"), None)
     wrong = ((confidence < 0.0) | (confidence > 1.0)) & items.answered
-    if believed is not None and confidence_name and wrong.any():
+    if calibration_metric is not None and confidence_name and wrong.any():
         row = items.first_row(wrong)
         stated = confidence[~np.isnan(confidence) & items.answered]
         percent = f'; if it is in percent, add --percent {confidence_name} (percent=["{confidence_name}"])'
         raise DataError(
-            f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.where(wrong)}; ask for "
-            "it with a confidence that is a probability"
+            f"{calibration_metric.name} needs a confidence in [0, 1], got {confidence[row]:g} for "
+            f"{items.where(wrong)}; use a confidence that is a probability"
             f"{percent if confidence_name in items.signals and stated.min() >= 0.0 and stated.max() <= 100.0 else ''}"
         )

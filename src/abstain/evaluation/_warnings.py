@@ -22,31 +22,32 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.metrics import Columns, RiskCoverageCurve, TieSensitivity
 
-# Below so many clusters the coverage of an interval was found to fall short in simulations, by how it is made.
+# By method: with fewer clusters, intervals covered too rarely in simulations.
 FEW_CLUSTERS = {"jackknife": 10, "percentile": 40, "bca": 40}
-# How often the 95% interval of an AURC held the truth with 10 clusters, and where errors were rare (see simulations).
+# How often the 95% interval of an AURC contained the true value with 10 clusters (see simulations).
+_SIMULATED = "95% intervals of the AURC contained the true value 90 times in 100 with 10 clusters, and"
 SIMULATED_COVERAGE = {
-    "percentile": "95% intervals of the AURC held the truth 90 times in 100 with 10, and 61 where errors were rare",
-    "bca": "95% intervals of the AURC held the truth 90 times in 100 with 10, and 63 where errors were rare",
+    "percentile": f"{_SIMULATED} 61 times in 100 if errors were rare",
+    "bca": f"{_SIMULATED} 63 times in 100 if errors were rare",
 }
-# Of which metrics it is said what the items that were left out could do to them, and of how many at most.
+# The metrics whose bounds are in the warning about items that are not evaluated, and at most how many bounds.
 _BOUNDED = ("augrc", "aurc", "accuracy", "selective_accuracy")
 _MOST_BOUNDED = 3
-# Half a unit of the third decimal: a table whose areas are less exact in bins is loaded, unless an engine was named.
+# Half a unit of the third decimal. If binning is less exact than this, the table is loaded, unless an engine was named.
 _LARGEST_BOUND = 0.0005
-# The code of the warning that comes before all others: it puts every number in doubt.
+# The code of the warning that comes before all others, because it concerns every number.
 POSSIBLE_SCALE = "possible_scale"
 NEVER_EQUAL = (
-    "no prediction ever equals its truth; are truth and prediction the right columns, and written alike?"
+    "no prediction equals its label; check the columns of truth and prediction, and the spelling of labels"
 )
-# The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
-EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
+# An area without answers is 0, which is the best value, and must not look like a good result.
+EMPTY_RANGE = "no item was answered, so the area is 0 over an empty range"
 
 
 def general_warnings(
     items: Items, population: Population, settings: Settings, *, ranked: bool, loss_named: bool
 ) -> tuple[ResultWarning, ...]:
-    """Return what holds for all numbers of a system: its answers, and clusters that are few, forgotten or left out."""
+    """Return the warnings that apply to all numbers of a system."""
     noun = items.cluster_noun
     if not population.items:
         return (ResultWarning("nothing_evaluated", nothing_evaluated(items)),)
@@ -54,7 +55,7 @@ def general_warnings(
     messages: dict[str, str] = {POSSIBLE_SCALE: "" if loss_named else scale_hint(items)}
     if not population.answered:
         messages["nothing_answered"] = (
-            "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
+            "no item was answered: every area is 0 over an empty range, which is not a good result"
         )
     if items.never_equal:
         messages["never_equal"] = NEVER_EQUAL
@@ -62,50 +63,52 @@ def general_warnings(
         messages["no_confidence"] = f"areas are not computed: {no_confidence(items)}"
     messages["looks_like_refusals"] = refusal_hint(items)
     if population.failed:
-        are = "is" if population.failed == 1 else "are"
-        left_out = f"{population.failed} of {population.total} {noun}s {are} left out of every number"
-        messages["failed_clusters"] = f"{left_out}: failed or without truth"
+        one = population.failed == 1
+        messages["failed_clusters"] = (
+            f"{population.failed} of {population.total} {noun}s {'is' if one else 'are'} not in any number: "
+            f"{'it failed or has' if one else 'they failed or have'} no label"
+        )
     if column and "cluster" in items.unnamed:
         messages["cluster_unnamed"] = (
-            f"every item counts as independent, but the column {column!r} holds names that repeat; if they belong "
-            "together, name it (--cluster, cluster=)"
+            f"every item is treated as independent, but the column {column!r} has repeated names; if items with the "
+            "same name belong together, name the column (--cluster, cluster=)"
         )
     if items.aggregation is not None and items.aggregation.random_units:
         messages["rows_unnamed"] = (
-            "every row counts as independent, and rows have no names here: which of them are left out together depends "
-            "on the partitions, and the last digits of the intervals with it; name a cluster (--cluster, cluster=)"
+            "every row is treated as independent, but rows have no names, so the last digits of the intervals depend "
+            "on the partitions of the table; name a cluster (--cluster, cluster=)"
         )
     warnings = [ResultWarning(code, message) for code, message in messages.items() if message]
     return (*warnings, *few_clusters(population.included, noun, settings.interval))
 
 
 def scale_hint(items: Items) -> str:
-    """Return how to declare a scale if the labels look like scores, else nothing."""
+    """Return how to declare a scale if the labels look like scores, otherwise an empty text."""
     scale = possible_scale(items)
     if scale is None:
         return ""
     low, high = scale
     return (
-        f"truth and prediction are whole numbers from {low} to {high}, and answers are only right or wrong (loss "
-        f"zero_one). If these are scores, add --scale {low},{high} --loss abs (scale=({low}, {high}), "
-        'loss="abs"); if they are classes, add --loss zero_one (loss="zero_one")'
+        f"truth and prediction are whole numbers from {low} to {high}, but every answer counts only as right or wrong "
+        f"(loss zero_one). If these are scores, add --scale {low},{high} --loss abs (scale=({low}, {high}), "
+        'loss="abs"). If they are classes, add --loss zero_one (loss="zero_one")'
     )
 
 
 def refusal_hint(items: Items) -> str:
-    """Return how to count answers as abstentions that look like refusals, where nobody said so; else nothing."""
+    """Return how to treat answers as abstentions that look like refusals; empty if a rule was set or none does."""
     refusals = items.provenance.get("refusals")
     if refusals is None or "abstention_rule" in items.provenance or items.abstained.any():
         return ""
     rule = f'"phrases:{"|".join(refusals["phrases"])}"'
     return (
-        f"{refusals['count']:,} of {refusals['answers']:,} answers look like refusals; --abstain-rule {rule} "
-        "(abstain_rule=) would count them as abstentions"
+        f"{refusals['count']:,} of {refusals['answers']:,} answers look like refusals; to treat them as abstentions, "
+        f"add --abstain-rule {rule} (abstain_rule=)"
     )
 
 
 def left_out_warnings(estimates: Mapping[Key, Estimate], population: Population) -> tuple[ResultWarning, ...]:
-    """Return what the metrics could be if the items that were left out had all gone wrong, or right."""
+    """Return a warning with the bounds of metrics: their values if all missing items were wrong, or right."""
     # Confidences with the same bounds, such as the same signal by two names, are reported together.
     confidences: dict[tuple[str, str], list[str]] = {}
     for name in _BOUNDED:
@@ -120,37 +123,41 @@ def left_out_warnings(estimates: Mapping[Key, Estimate], population: Population)
         for (metric, ends), names in list(confidences.items())[:_MOST_BOUNDED]
     ]
     count = population.items_failed + population.items_unscored
-    are, had = (
-        ("is", "it gone wrong, or right") if count == 1 else ("are", "they all gone wrong, or all right")
-    )
-    lost = f"{count} of {population.items + count} items {are} left out: failed or without truth"
-    message = f"{lost}; had {had}, {'; '.join(parts)}"
+    missing = "are not in any number: they failed or have no label"
+    condition = "if all of them were wrong, or all right"
+    if count == 1:
+        missing = "is not in any number: it failed or has no label"
+        condition = "if it were wrong, or right"
+    message = f"{count} of {population.items + count} items {missing}; {condition}, {', '.join(parts)}"
     return (ResultWarning("left_out", message),)
 
 
 def nothing_evaluated(items: Items) -> str:
-    """Return why there is no item to judge."""
+    """Return why there is no item to evaluate."""
     counts = items.counts
     return (
-        f"there is no item to judge: of {counts.total} items {counts.failed} failed and {counts.unscored} have no "
-        "truth"
+        f"there is no item to evaluate: of {counts.total} items, {counts.failed} failed and {counts.unscored} have no "
+        "label"
     )
 
 
 def few_clusters(clusters: int, noun: str, interval: str = "jackknife") -> list[ResultWarning]:
-    """Return the warning that intervals over few clusters deserve, if they are few."""
+    """Return a warning if intervals are computed over few clusters."""
     enough = FEW_CLUSTERS.get(interval, 0)
     if clusters >= enough:
         return []
     many = f"{clusters} {noun}{'' if clusters == 1 else 's'}"
-    message = f"intervals rest on {many}; with fewer than {enough} they can cover less often than they say"
+    message = (
+        f"the confidence intervals are based on {many}; with fewer than {enough}, they can contain the true value less "
+        "often than their level states"
+    )
     if interval in SIMULATED_COVERAGE:
         message += f": in simulations {SIMULATED_COVERAGE[interval]}"
     return [ResultWarning("few_clusters", message)]
 
 
 def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> tuple[ResultWarning, ...]:
-    """Return how exact the numbers of a confidence are that was counted in bins of several values each.
+    """Return how exact the numbers of a confidence are that was aggregated in bins of several values each.
 
     Raises:
         AggregationError: bins are too coarse for the printed digits, and the caller did not name the engine.
@@ -168,12 +175,12 @@ def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> 
         and not items.aggregation.requested
     ):
         table = str(items.provenance.get("path", "the table"))
-        raise AggregationError(table, f"bins of {name} would give its AURC only to {aurc:.1g}")
+        raise AggregationError(table, f"with bins of {name}, its AURC would be exact only to {aurc:.1g}")
     widest = float(np.diff(curve.coverage, prepend=0.0)[is_bin].max())
     message = (
-        f"{name} is continuous and was aggregated in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC "
-        f"to {aurc:.1g}; other numbers by it are those of bins, which hold at most {100.0 * widest:.2g}% of the items "
-        "each"
+        f"{name} is continuous and was aggregated in {len(curve):,} bins: its AUGRC is exact to {augrc:.1g}, its AURC "
+        f"to {aurc:.1g}; its other metrics are computed from the bins, each with at most {100.0 * widest:.2g}% of the "
+        "items"
     )
     return (ResultWarning("binned", message),)
 
@@ -181,48 +188,55 @@ def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> 
 def variant_warnings(
     metrics: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings, *, ranks: int
 ) -> tuple[ResultWarning, ...]:
-    """Return what holds for one confidence: ties that matter, an area below its optimum.
+    """Return the warnings of one confidence: ties that matter, and an area below its optimum.
 
     Args:
         metrics: the estimates of the selective metrics.
-        ties: how far the order of tied items can move the AURC.
+        ties: how much the order within ties can change the AURC.
         settings: how the areas were computed.
-        ranks: how many different confidences the answered items have.
+        ranks: number of different confidences of the answered items.
     """
     warnings = []
     best, worst = number_text(ties.best), number_text(ties.worst)
     if ranks == 1 and ties.matters:
-        message = "every answered item has the same confidence, so it ranks nothing; name another confidence"
+        message = (
+            "every answered item has the same confidence, so it cannot rank them; name another confidence"
+        )
         warnings.append(ResultWarning("constant_confidence", message))
     elif ties.matters and best != worst:
         message = (
-            f"{100 * ties.tied_proportion:.0f}% of the answered items share their confidence with others: the order of "
-            f"tied items alone could put the AURC anywhere from {best} to {worst}"
+            f"{100 * ties.tied_proportion:.0f}% of the answered items have the same confidence as another item: the "
+            f"order within ties could put the AURC anywhere from {best} to {worst}"
         )
         warnings.append(ResultWarning("ties", message))
     excess = metrics["eaurc"].value
     if settings.convention == "trapezoid" and not math.isnan(excess) and excess < -1e-12:
-        message = "the AURC lies below its optimum: large plateaus flatter the trapezoid; see convention interpolated"
+        message = (
+            "the AURC is below its optimum, because the trapezoidal rule underestimates it for large tied blocks; use "
+            "the convention interpolated (--convention, convention=)"
+        )
         warnings.append(ResultWarning("below_optimal", message))
     return tuple(warnings)
 
 
 def comparison_warnings(systems: Mapping[str, SystemResult]) -> list[ResultWarning]:
-    """Return the warnings about a comparison itself: systems that answered nothing, and coverages that differ."""
+    """Return the warnings about a comparison itself: systems without answers, and coverages that differ."""
     warnings = []
-    silent = [name for name, system in systems.items() if not system.population.answered]
-    if silent:
-        message = "answered nothing: neither compared nor ranked, because 0 over an empty range is not an achievement"
-        warnings.append(ResultWarning("nothing_answered", f"{', '.join(silent)} {message}"))
-    coverages = {name: system.coverage.value for name, system in systems.items() if name not in silent}
+    without_answers = [name for name, system in systems.items() if not system.population.answered]
+    if without_answers:
+        message = "no item was answered, and systems without answers are neither compared nor ranked"
+        warnings.append(ResultWarning("nothing_answered", f"{', '.join(without_answers)}: {message}"))
+    coverages = {
+        name: system.coverage.value for name, system in systems.items() if name not in without_answers
+    }
     if len(set(coverages.values())) > 1:
         listed = ", ".join(f"{name} {coverage:.3f}" for name, coverage in coverages.items())
-        how = "at the largest coverage that each pair reaches"
+        how = "at the largest coverage that both reach"
         if not any(system.confidences for system in systems.values()):
-            how += "; without a confidence, answers are left out at random"
+            how += "; without a confidence, the answers up to that coverage are chosen at random"
         message = (
-            f"the systems answer different proportions of the items ({listed}), and declining alone lowers areas and "
-            f"error rates: they are compared {how}"
+            f"the systems answer different proportions of the items ({listed}), and declining more items lowers areas "
+            f"and error rates: each pair is compared {how}"
         )
         warnings.append(ResultWarning("coverage_differs", message))
     return warnings

@@ -1,10 +1,9 @@
-"""Judging intervals and sets: does coverage hold, where does it fail, and how certain is that?
+"""Evaluate prediction intervals, prediction sets and predictive quantiles.
 
-`evaluate_intervals` and `evaluate_sets` take truths and predictions with one or several claims, with clusters and
-groups, and give every metric of `abstain.metrics.intervals` and `abstain.metrics.sets` an interval over clusters.
-Coverage also gets a verdict: covered, over-covered, under-covered or inconclusive. All metrics are statistics of the
-same clusters, so they share their weights. The metrics are defined in `abstain.metrics`, confidence intervals and
-verdicts in `abstain.inference`.
+`evaluate_intervals` and `evaluate_sets` take true values and predictions with one or several nominal coverages, and
+optionally clusters and groups. Every metric of `abstain.metrics.intervals` and `abstain.metrics.sets` gets a confidence
+interval over clusters. Coverage also gets a verdict: covered, over-covered, under-covered or inconclusive. The metrics
+are defined in `abstain.metrics`, confidence intervals and verdicts in `abstain.inference`.
 """
 
 from __future__ import annotations
@@ -87,24 +86,24 @@ def evaluate_intervals(
     level: float = 0.95,
     progress: Progress | None = None,
 ) -> CoverageResult:
-    """Judge prediction intervals by one or several claims.
+    """Evaluate prediction intervals with one or several nominal coverages.
 
     Args:
-        y_true: the truths.
-        intervals: (rows, 2), or (rows, 2, claims) for several claims; or what MAPIE's ``predict_interval`` returns, the
-            predictions and the intervals.
-        nominal: the coverage that the intervals claim, such as 0.9; one per set of bounds.
-        cluster: ids of what belongs together; each row is a cluster of its own when left out.
-        groups: labels by the name of the grouping, such as ``{"site": [...]}``, to see where coverage fails.
-        features: numbers by the name of the feature: coverage by each, and the slab of worst coverage in all.
+        y_true: the true values.
+        intervals: (rows, 2), or (rows, 2, levels) for several nominal coverages; or the pair that MAPIE's
+            ``predict_interval`` returns, predictions and intervals.
+        nominal: the nominal coverage of the intervals, such as 0.9; one for each level.
+        cluster: the cluster of each row. Default: each row is its own cluster.
+        groups: labels by the name of the grouping, such as ``{"site": [...]}``, for coverage by group.
+        features: numbers by the name of the feature, for coverage by each feature and the slab of worst coverage.
         sample_weight: multiplicities.
-        bins: how many strata of width.
-        eta: how hard the width criterion punishes a coverage away from the claim.
-        margin: the distance of a coverage from its claim that does not matter to the verdict. Default: 0.
-        interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
-        resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
-        seed: the same seed gives the same intervals.
-        level: the level of the intervals around the metrics.
+        bins: number of strata of width.
+        eta: how strongly the width criterion penalizes a coverage that differs from the nominal one.
+        margin: the difference between coverage and nominal coverage that does not matter for the verdict. Default: 0.
+        interval: the method of the confidence intervals of metrics: "jackknife", "percentile", "bca" or "none".
+        resamples: number of bootstrap resamples. Default: 10,000 for a bootstrap interval, otherwise 0.
+        seed: the seed of the resamples.
+        level: the confidence level of the intervals of metrics.
         progress: called with the number of resamples done since the last call.
 
     >>> truth = np.arange(200.0)
@@ -167,25 +166,25 @@ def evaluate_sets(
     level: float = 0.95,
     progress: Progress | None = None,
 ) -> CoverageResult:
-    """Judge prediction sets by one or several claims; coverage by true class is always among the groups.
+    """Evaluate prediction sets with one or several nominal coverages; coverage by true class is always included.
 
     Args:
-        y_true: class indices; the classes themselves where `classes` names them.
-        sets: booleans (rows, classes), or (rows, classes, claims) for several claims; or what MAPIE's ``predict_set``
-            returns, the predictions and the sets.
-        nominal: the coverage that the sets claim, one per set of booleans.
-        cluster: ids of what belongs together; each row is a cluster of its own when left out.
-        groups: labels by the name of the grouping, to see where coverage fails.
-        features: numbers by the name of the feature: coverage by each, and the slab of worst coverage in all.
-        labels: the names of the classes, for the report, where `y_true` holds indices.
-        classes: the class of each column of `sets`, such as ``model.classes_``, where `y_true` holds classes.
+        y_true: class indices; the classes themselves if `classes` is passed.
+        sets: booleans (rows, classes), or (rows, classes, levels) for several nominal coverages; or the pair that
+            MAPIE's ``predict_set`` returns, predictions and sets.
+        nominal: the nominal coverage of the sets; one for each level.
+        cluster: the cluster of each row. Default: each row is its own cluster.
+        groups: labels by the name of the grouping, for coverage by group.
+        features: numbers by the name of the feature, for coverage by each feature and the slab of worst coverage.
+        labels: the names of the classes, for the report, if `y_true` contains indices.
+        classes: the class of each column of `sets`, such as ``model.classes_``, if `y_true` contains classes.
         sample_weight: multiplicities.
-        bins: None for one stratum per set size, else how many groups of neighbouring sizes.
-        margin: the distance of a coverage from its claim that does not matter to the verdict. Default: 0.
-        interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
-        resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
-        seed: the same seed gives the same intervals.
-        level: the level of the intervals around the metrics.
+        bins: number of strata of neighbouring set sizes. Default: one stratum per set size.
+        margin: the difference between coverage and nominal coverage that does not matter for the verdict. Default: 0.
+        interval: the method of the confidence intervals of metrics: "jackknife", "percentile", "bca" or "none".
+        resamples: number of bootstrap resamples. Default: 10,000 for a bootstrap interval, otherwise 0.
+        seed: the seed of the resamples.
+        level: the confidence level of the intervals of metrics.
         progress: called with the number of resamples done since the last call.
 
     >>> truth = [0, 1] * 50
@@ -245,18 +244,18 @@ def evaluate_quantiles(
     level: float = 0.95,
     progress: Progress | None = None,
 ) -> QuantileResult:
-    """Judge predictive distributions given as quantiles: pinball losses and the histogram of ``F(y)``.
+    """Evaluate predictive distributions given as quantiles: pinball losses and the histogram of ``F(y)``.
 
     Args:
-        y_true: the truths.
+        y_true: the true values.
         quantiles: (rows, probabilities), not descending within a row.
         probabilities: the probabilities of the columns, ascending.
-        cluster: ids of what belongs together; each row is a cluster of its own when left out.
+        cluster: the cluster of each row. Default: each row is its own cluster.
         sample_weight: multiplicities.
-        interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
-        resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
-        seed: the same seed gives the same intervals.
-        level: the level of the intervals around the metrics.
+        interval: the method of the confidence intervals of metrics: "jackknife", "percentile", "bca" or "none".
+        resamples: number of bootstrap resamples. Default: 10,000 for a bootstrap interval, otherwise 0.
+        seed: the seed of the resamples.
+        level: the confidence level of the intervals of metrics.
         progress: called with the number of resamples done since the last call.
 
     >>> truth = np.arange(100.0)
@@ -284,10 +283,10 @@ def evaluate_quantiles(
 
 
 def _winkler_scale(rows: IntervalRows, nominal_index: int, losses: Floats, nominal: float) -> Scale:
-    """What an interval score can be: the fewer clusters have misses, the less is known of what misses cost.
+    """Return the range of an interval score: the fewer clusters have misses, the less is known about their cost.
 
-    To the clusters with misses comes one with a truth that lies a tenth of the mean width outside, about as far as one
-    of a normal distribution does. What misses cost varies about as much as their number.
+    One cluster is added to those with misses. Its true value lies a tenth of the mean width outside, which is about the
+    distance for a normal distribution. The cost of misses is assumed to vary about as much as their number.
     """
     width, missed = rows.width[nominal_index], ~rows.covered[nominal_index]
     weight = rows.weight
@@ -295,18 +294,18 @@ def _winkler_scale(rows: IntervalRows, nominal_index: int, losses: Floats, nomin
     if not counted.any():
         return Scale(low=0.0)
     mass, hit = rows.mass_by_unit(), rows.mass_by_unit(missed)
-    struck, largest = float(np.count_nonzero(hit)), float(mass.max())
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
+    missed_clusters, largest = float(np.count_nonzero(hit)), float(mass.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers overflow
         penalties = float(weight[missed] @ (losses[missed] - width[missed]))
-    # A share is taken of each width, for no mean is beyond what it is of.
+    # Weights are divided first, because the sum of large widths could overflow.
     mean = float(width[counted] @ (weight[counted] / weight[counted].sum()))
     assumed = 0.2 / (1.0 - nominal) * mean
-    cost = math.sqrt(2.0) * (penalties + assumed) / (struck + 1.0) / largest
-    return costly_scale(struck / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
+    cost = math.sqrt(2.0) * (penalties + assumed) / (missed_clusters + 1.0) / largest
+    return costly_scale(missed_clusters / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
 
 
 def _without_predictions(predicted: Any) -> Any:
-    """What was predicted with a claim, where MAPIE's predictions of single values stand before it."""
+    """Return the intervals or sets; MAPIE returns them in a pair, after the point predictions."""
     pair = isinstance(predicted, tuple) and len(predicted) == 2
     return (
         predicted[1] if pair and np.ndim(predicted[0]) == 1 and np.ndim(predicted[1]) in (2, 3) else predicted
@@ -316,18 +315,20 @@ def _without_predictions(predicted: Any) -> Any:
 def _indices(
     y_true: ArrayLike, classes: ArrayLike, labels: Sequence[Any] | None
 ) -> tuple[NDArray[np.intp], list[Any]]:
-    """The index of every true class among `classes`, and their names."""
+    """Return the index of every true class among `classes`, and the names of the classes."""
     if labels is not None:
-        raise ArgumentError("classes and labels both name the classes; pass classes= where y_true holds them")
+        raise ArgumentError(
+            "classes and labels both name the classes; pass only classes= if y_true contains classes"
+        )
     names = _validate.one_dimensional(classes, "classes").tolist()
-    places = class_index(column(y_true, "y_true"), [str(name) for name in names])
-    unknown = places < 0
+    indices = class_index(column(y_true, "y_true"), [str(name) for name in names])
+    unknown = indices < 0
     if unknown.any():
         raise DataError(
-            f"y_true is none of the {len(names)} classes at row {int(np.argmax(unknown))} "
-            f"({int(unknown.sum())} such rows); name them all in classes="
+            f"y_true is not one of the {len(names)} classes at row {int(np.argmax(unknown))} "
+            f"({int(unknown.sum())} such rows); pass all classes in classes="
         )
-    return places, names
+    return indices, names
 
 
 def _class_names(labels: Sequence[Any] | None, classes: int) -> list[Any]:

@@ -1,9 +1,9 @@
-"""Inference: how certain a number is, and which of two is better.
+"""Inference: confidence intervals, p-values and verdicts.
 
-`Intervals` makes the confidence intervals of one evaluation: `JackknifeWeights` and `BootstrapWeights` give the weight
-of each cluster, statistics are evaluated with them, and metrics and differences get their ends. `p_value` is a
-difference's p-value, and `decide` the one verdict. `jackknife`, `bootstrap` and `paired_delta` do all of it for any
-function of `Items`. `coverage_verdict` compares a coverage with its nominal value. Metrics are defined elsewhere.
+`Intervals` computes the confidence intervals of one evaluation: statistics are evaluated with the weights of clusters
+from `JackknifeWeights` and `BootstrapWeights`. `p_value` returns the p-value of a difference, and `decide` its verdict.
+`jackknife`, `bootstrap` and `paired_delta` are for any function of `Items`. `coverage_verdict` compares a coverage with
+its nominal level.
 """
 
 from abstain.inference._estimate import (

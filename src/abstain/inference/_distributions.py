@@ -1,7 +1,7 @@
 """Quantiles of the normal and of Student's t distribution, without scipy, whose import costs more than a small run.
 
-They agree with scipy's to about twelve digits, and to nine with thousands of degrees of freedom. Whoever needs other
-distributions, or quantiles of whole arrays, imports scipy where it is needed.
+They agree with scipy's to about twelve digits, and to nine with thousands of degrees of freedom. Functions that need
+other distributions, or quantiles of arrays, import scipy when they are called.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def t_quantile(degrees: float, probability: float) -> float:
         return normal_quantile(probability)
     if probability > 0.5:
         return -t_quantile(degrees, 1.0 - probability)
-    # The tail is monotone in the value, so halving finds it, and Newton's steps make it exact where they stay inside.
+    # The tail is monotone in the value: bisection finds it, and Newton steps that stay inside make it exact.
     near, far = 0.0, 1.0
     while _t_tail(degrees, far) > probability:
         near, far = far, 2.0 * far
@@ -58,22 +58,22 @@ def t_quantile(degrees: float, probability: float) -> float:
 
 
 def _t_tail(degrees: float, value: float) -> float:
-    """The probability that t lies above a value that is not negative."""
+    """Return the probability that t lies above a value that is not negative."""
     square = value * value
     if square > degrees:
-        return 0.5 * _beta_share(degrees / 2.0, 0.5, degrees / (degrees + square))
-    return 0.5 - 0.5 * _beta_share(0.5, degrees / 2.0, square / (degrees + square))
+        return 0.5 * _regularized_beta(degrees / 2.0, 0.5, degrees / (degrees + square))
+    return 0.5 - 0.5 * _regularized_beta(0.5, degrees / 2.0, square / (degrees + square))
 
 
-def _beta_share(first: float, second: float, bound: float) -> float:
-    """The regularized incomplete beta function, by the continued fraction of Lentz.
+def _regularized_beta(first: float, second: float, bound: float) -> float:
+    """Return the regularized incomplete beta function, by Lentz's continued fraction.
 
     Reference: Press et al., "Numerical Recipes", 6.4.
     """
     if bound <= 0.0 or bound >= 1.0:
         return float(bound >= 1.0)
     if bound > (first + 1.0) / (first + second + 2.0):
-        return 1.0 - _beta_share(second, first, 1.0 - bound)
+        return 1.0 - _regularized_beta(second, first, 1.0 - bound)
     log_front = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
     front = math.exp(log_front + first * math.log(bound) + second * math.log1p(-bound)) / first
     above, below, fraction = 1.0, 0.0, 1.0

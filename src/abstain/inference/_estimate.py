@@ -1,7 +1,7 @@
-"""What every number carries, and the replicates that its interval comes from.
+"""Estimates with intervals, and the replicates that the intervals come from.
 
-Statistics that are evaluated together share their weights, so that any two of them can be compared vector by vector.
-The intervals of the bootstrap, percentile and BCa, are read off the replicates in which the metric is defined.
+Statistics that are evaluated together have the same weights, so that any two of them can be compared vector by vector.
+The bootstrap intervals, percentile and BCa, come from the replicates in which the metric is defined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
-# Less work than this is done before a thread has begun; its unit is that of the width of statistics.
+# Starting a thread takes longer than less work than this; the unit is that of the width of statistics.
 _WORTH_A_THREAD = 1 << 17
 METHODS = {PERCENTILE: "cluster bootstrap, percentile interval", BCA: "cluster bootstrap, BCa interval"}
 
@@ -38,7 +38,8 @@ class Drawn:
 
     Attributes:
         values: the replicates in which the metric is defined.
-        bias: how far the middle of the replicates lies from the value, in standard deviations; 0 for percentile ends.
+        bias: the distance of the median of the replicates from the value, in standard deviations; 0 for percentile
+            ends.
         acceleration: how fast the standard error changes with the value; 0 for percentile ends.
     """
 
@@ -64,16 +65,16 @@ class Drawn:
 
     def ends(self, level: float) -> tuple[float, float]:
         """Return the interval at a level."""
-        proportions = [self._share((1.0 - level) / 2.0), self._share((1.0 + level) / 2.0)]
-        # Infinite replicates cannot be interpolated between.
+        proportions = [self._proportion((1.0 - level) / 2.0), self._proportion((1.0 + level) / 2.0)]
+        # Interpolation between infinite replicates is impossible.
         interpolated = np.isfinite(self.values).all()
         low, high = np.quantile(
             self.values, proportions, method="linear" if interpolated else "inverted_cdf"
         ).tolist()
         return low, high
 
-    def _share(self, nominal: float) -> float:
-        """The share of replicates below the end whose nominal share is given."""
+    def _proportion(self, nominal: float) -> float:
+        """Return the proportion of replicates below an end, from its nominal proportion."""
         if not self.bias and not self.acceleration:
             return nominal
         from scipy.special import ndtr, ndtri  # noqa: PLC0415
@@ -82,7 +83,7 @@ class Drawn:
         return float(ndtr(self.bias + moved / (1.0 - self.acceleration * moved)))
 
     def p_value(self, bound: float) -> float:
-        """Return the least ``1 - level`` whose interval leaves the bound out."""
+        """Return the smallest ``1 - level`` whose interval excludes the bound."""
         from scipy.special import ndtr, ndtri  # noqa: PLC0415
 
         count = len(self.values)
@@ -98,7 +99,7 @@ _FEWEST_DECIMALS, _MOST_DECIMALS = 3, 9
 
 
 def set_digits(count: int | None) -> None:
-    """Print numbers with so many decimals in this process; None for as many as each number needs.
+    """Set the number of decimals of printed numbers in this process; None for as many as each number needs.
 
     >>> set_digits(2)
     >>> print(Estimate(0.1342, 0.0941, 0.1759))
@@ -131,7 +132,7 @@ class DifferenceRange(NamedTuple):
 
     Attributes:
         largest: the largest absolute value that the difference can have.
-        clusters: how many clusters its rows are worth, each as large as the largest; None if every cluster counts.
+        clusters: the effective number of clusters, each as large as the largest; None for the number of clusters.
     """
 
     largest: float
@@ -143,25 +144,25 @@ class Estimate:
     """A number with its interval.
 
     Attributes:
-        value: the point estimate; NaN when undefined, and then `reason` says why.
-        low: lower end of the interval; NaN when there is none.
-        high: upper end of the interval; NaN when there is none.
+        value: the point estimate; NaN if it is undefined, and then `reason` is the reason.
+        low: lower end of the interval; NaN if there is none.
+        high: upper end of the interval; NaN if there is none.
         level: confidence level of the interval.
-        se: standard error; NaN when there is none.
-        method: how the interval was made, in words that can be printed; "none" where there is none.
-        n: how many items were judged.
-        clusters: how many clusters they come from.
-        degrees: degrees of freedom of the t distribution behind the interval; 0 where it has none.
-        resamples: how many resamples were drawn.
-        drop_rate: share of resamples in which the metric was undefined.
-        seed: the seed of the draws.
+        se: standard error; NaN if there is none.
+        method: the method of the interval, in words; "none" without an interval.
+        n: number of evaluated items.
+        clusters: number of clusters that they come from.
+        degrees: degrees of freedom of the t distribution behind the interval; 0 without one.
+        resamples: number of bootstrap resamples.
+        drop_rate: proportion of resamples in which the metric was undefined.
+        seed: the seed of the resamples.
         percentile: the percentile interval of the bootstrap, whatever `low` and `high` are; None without resamples.
-        drawn: what the interval was made from, where it is one of the bootstrap; None otherwise.
-        margin_se: of a difference, the standard error against a margin; NaN if there is none.
-        range: of a difference, how large it can be; None if that is unknown.
-        bounds: the value if all items that were left out had gone wrong, and if all had gone right; None where hardly
-            any was left out.
-        reason: why the value is undefined or must not be trusted; empty when there is nothing to say.
+        drawn: the replicates of a bootstrap interval; None for other intervals.
+        margin_se: for a difference, the standard error against a margin; NaN if there is none.
+        range: for a difference, how large it can be; None if that is unknown.
+        bounds: the value if all items that were not evaluated were wrong, and if all were right; None if there are
+            hardly any.
+        reason: why the value is undefined or not reliable; empty otherwise.
 
     >>> print(Estimate(0.1342, 0.0941, 0.1759))
     0.134 [0.094, 0.176]
@@ -197,12 +198,12 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The ends of the interval, or None when there is none."""
+        """The ends of the interval, or None without one."""
         return None if math.isnan(self.low) or math.isnan(self.high) else (self.low, self.high)
 
     @property
     def turned(self) -> Estimate:
-        """The same difference seen from the other side: with the opposite sign."""
+        """The same difference with the opposite sign."""
         return replace(self, value=0.0 - self.value, low=0.0 - self.high, high=0.0 - self.low)
 
     def __float__(self) -> float:
@@ -243,12 +244,12 @@ def replicates(
         progress: called with the number of weight vectors done since the last call.
     """
     if weights.vectors and any(each.units != weights.units for each in statistics):
-        raise DataError("measures that are weighed together must have the same clusters")
+        raise DataError("statistics that are evaluated together must have the same clusters")
     _settle_heap()
-    # One metric beside the other, each in one piece.
+    # The values of each metric are contiguous.
     values = [np.empty((len(each.names), weights.vectors)).T for each in statistics]
     width, stop = max((each.width for each in statistics), default=1), StopFlag()
-    # One thread is worth it, too: the one that waits hears of an interrupt at once.
+    # Even one worker thread helps: the waiting main thread receives an interrupt at once.
     workers = threads() if kernel().compiled and weights.vectors * width > _WORTH_A_THREAD else 0
     batches, reporting = weights.batches(width, stop, shared=workers > 1), threading.Lock()
 
@@ -275,11 +276,11 @@ def with_draws(
     interval: str = JACKKNIFE,
     left_out: Floats | None = None,
 ) -> Estimate:
-    """Return an estimate with the bootstrap's percentile interval beside its own, or in its place.
+    """Return an estimate with the bootstrap's percentile interval in addition to its own, or instead of it.
 
-    A replicate that is NaN is dropped; with fewer than two left the interval is the point itself. Without any
-    resamples, or if the value is undefined, there is none. The jackknife keeps its interval. BCa needs the values
-    without each cluster (`left_out`).
+    Replicates that are NaN are dropped. If fewer than two remain, the interval is the point itself. Without resamples,
+    or if the value is undefined, there is none. The jackknife keeps its interval. BCa needs the values without each
+    cluster (`left_out`).
     """
     if not bootstrap_weights.resamples:
         return estimate
@@ -294,7 +295,7 @@ def with_draws(
     drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
     low, high = drawn.ends(estimate.level)
     estimate = replace(estimate, percentile=(low, high))
-    # A difference that no resample changes keeps its exact bound: it is not known to be exactly that.
+    # A difference that is the same in every resample keeps its exact bound, because it is still uncertain.
     if interval not in METHODS or (estimate.interval is not None and low == high == estimate.value):
         return estimate
     if interval == BCA and left_out is not None:
@@ -308,6 +309,6 @@ def with_draws(
 
 
 def _settle_heap() -> None:
-    # Arrays of a batch are freed and asked for again thousands of times. One large block, freed at once and never
-    # touched, teaches the C library of Linux to keep such memory instead of handing it back to the kernel each time.
+    # Arrays of a batch are freed and allocated again thousands of times. After one large block was allocated and freed,
+    # the C library of Linux keeps such memory instead of returning it to the kernel each time.
     np.empty((1 << 22) - 4096)

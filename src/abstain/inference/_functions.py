@@ -1,4 +1,4 @@
-"""Inference for any function of items: slower, because it sees copied rows, but with the same weights and rules."""
+"""Inference for any function of items. It is slower, because rows are copied, but has the same weights and rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def function_measure(metric: Metric, items: Items, intervals: Intervals | None = None) -> Statistic:
-    """Return any function of `Items` as a statistic of the judged items, over the units of the intervals.
+    """Return any function of `Items` as a statistic of the evaluated items, over the units of the intervals.
 
     >>> from abstain import Items
     >>> items = Items.from_arrays([1, 0], [1, 1])
@@ -34,7 +34,7 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
     """
     evaluated = items.evaluated
     if not len(evaluated):
-        raise DataError("there is no item to judge: none is answered or abstained")
+        raise DataError("there is no item to evaluate: no item is answered or abstained")
     unit, units = evaluated.cluster_index, len(evaluated.cluster_ids)
     if intervals is not None:
         unit, units = intervals.unit_of_cluster[unit], intervals.units
@@ -62,13 +62,13 @@ def jackknife(
     high: float = math.inf,
     level: float = 0.95,
 ) -> Estimate:
-    """Return any metric of yours with its jackknife interval over clusters.
+    """Return a custom metric with its jackknife interval over clusters.
 
     Args:
-        metric: a function of `Items` that returns a number, or None or NaN where it is undefined.
-        items: the items to judge; failed and unscored ones are left out.
-        low: the least that the metric can be; an interval never reaches beyond it.
-        high: the most that it can be.
+        metric: a function of `Items` that returns a number; None or NaN if it is undefined.
+        items: the items to evaluate; failed and unscored ones are ignored.
+        low: the smallest possible value of the metric, which limits the interval.
+        high: the largest possible value of the metric.
         level: the confidence level.
 
     >>> from abstain import Items
@@ -90,13 +90,13 @@ def bootstrap(
     level: float = 0.95,
     progress: Progress | None = None,
 ) -> Estimate:
-    """Return any metric of yours with a cluster-bootstrap interval.
+    """Return a custom metric with a cluster-bootstrap interval.
 
     Args:
-        metric: a function of `Items` that returns a number, or None or NaN where it is undefined.
-        items: the items to judge; failed and unscored ones are left out.
-        resamples: how many times the clusters are drawn.
-        seed: the same seed gives the same interval.
+        metric: a function of `Items` that returns a number; None or NaN if it is undefined.
+        items: the items to evaluate; failed and unscored ones are ignored.
+        resamples: number of resamples of the clusters.
+        seed: the seed of the resamples.
         level: the confidence level.
         progress: called with the number of resamples done since the last call.
 
@@ -138,20 +138,20 @@ def paired_delta(
     level: float = 0.95,
     progress: Progress | None = None,
 ) -> Estimate:
-    """Return right - left for any metric of yours, over the items that both sides have judged.
+    """Return right - left for a custom metric, over the items that are evaluated on both sides.
 
-    Items are matched as `abstain.compare` matches them, and both sides have the same weights.
+    Items are matched as in `abstain.compare`, and both sides have the same weights.
 
     Args:
-        metric: a function of `Items` that returns a number, or None or NaN where it is undefined.
+        metric: a function of `Items` that returns a number; None or NaN if it is undefined.
         left: one side.
         right: the other.
-        match_by: "names", or "rows" where the order of rows is the match.
-        intersection_only: leave out items that one side lacks; an error otherwise.
-        truth_may_differ: go on where the sides disagree about the truth of an item; an error otherwise.
-        interval: "jackknife" over clusters, or "percentile" or "bca" for those of the bootstrap.
-        resamples: how many times the clusters are drawn; with the jackknife, for a percentile interval beside it.
-        seed: the same seed gives the same draws.
+        match_by: "names", or "rows" for the order of rows.
+        intersection_only: use only the items that both sides have. Default: items that one side lacks are an error.
+        truth_may_differ: allow labels that differ between the sides. Default: different labels are an error.
+        interval: "jackknife" over clusters, or "percentile" or "bca" for the bootstrap.
+        resamples: number of resamples of the clusters; with the jackknife, for a percentile interval in addition.
+        seed: the seed of the resamples.
         level: the confidence level.
         progress: called with the number of resamples done since the last call.
 

@@ -1,7 +1,7 @@
-"""How the intervals of one evaluation are made: which clusters, which method, which level; the same for all metrics.
+"""Confidence intervals over clusters: the same clusters, method and level for all metrics of an evaluation.
 
 The jackknife over clusters is the default. If resamples are requested, the percentile interval of the bootstrap is
-computed in addition, or replaces it. All statistics of an evaluation share their weights.
+computed in addition, or replaces it. All statistics of an evaluation have the same weights.
 
 With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j
 = n/m_j``, the value ``t`` and the values ``t_j`` without group ``j``::
@@ -10,25 +10,25 @@ With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters
     se^2 = (1/g) * sum_j (pseudo_j - centre)^2 / (h_j - 1)
 
 which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. Reference: Busing, Meijer and van der Leeden,
-"Delete-m Jackknife for Unequal m", Statistics and Computing, 1999. The quantile ``q`` is that of the t distribution;
-its degrees of freedom are the effective number of groups less one, ``(sum s_j)^2 / sum s_j^2 - 1`` with ``s_j`` items
-in group ``j``: as many as there are groups of one size, fewer where a few groups hold most of the items.
+"Delete-m Jackknife for Unequal m", Statistics and Computing, 1999. The quantile ``q`` is that of the t distribution.
+Its degrees of freedom are the effective number of groups minus one, ``(sum s_j)^2 / sum s_j^2 - 1`` with ``s_j`` items
+in group ``j``: the number of groups minus one if all have the same size, and less if a few groups have most items.
 
-A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the one says "0 lies
-outside" exactly where the other falls below ``1 - level``. A metric has it on the scale that it lives on, see
-`abstain.metrics.Scale`: the interval of a bounded metric is that of Wilson, which grows with the distance from the
-value as the spread of such a metric does, and does not shrink to nothing where few rows went wrong.
+A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the interval excludes 0
+exactly if the p-value is below ``1 - level``. A metric has its interval on its own scale, see `abstain.metrics.Scale`:
+that of a bounded metric is Wilson's, which takes into account that the spread depends on the value, and does not shrink
+to zero width if few rows are wrong.
 
-Where a value is the same whichever group is left out, there is no spread to go by. Were it otherwise in a share
-``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so ``u`` is at most ``1 -
-((1-level)/2)^(1/n)``, and the interval is a bound: what the metric could be with so many clusters at its other end.
-A difference is at most ``R`` in size, so that its interval is ``[t - u*(R+t), t + u*(R-t)]``: ``-u*R`` to ``u*R`` if
-two systems do not differ at all. Its p-value comes from the same interval.
+If a value is the same without each group, its spread is unknown. If a proportion ``u`` of all clusters differed, ``n``
+clusters would all agree with probability ``(1-u)^n``. So ``u`` is at most ``1 - ((1-level)/2)^(1/n)``, and the interval
+is an exact bound: the values of the metric if up to that proportion of clusters had its other extreme. A difference is
+at most ``R`` in size, so that its interval is ``[t - u*(R+t), t + u*(R-t)]``: ``-u*R`` to ``u*R`` if two systems do not
+differ at all. Its p-value comes from the same interval.
 
-Against a margin, few clusters that differ say little about how many others do. So the squared standard error grows by
-``2 * (y/g)^2``, where ``y`` is the largest distance of a pseudo-value from the centre: two more clusters like the one
-that differs most. For independent pairs of right and wrong answers this is ``2/n^2``. Reference: Agresti and Min,
-"Simple improved confidence intervals for comparing matched proportions", Statistics in Medicine, 2005.
+Against a margin, a few clusters that differ are weak evidence about the others. So the squared standard error grows by
+``2 * (y/g)^2`` with ``y`` the largest distance of a pseudo-value from the centre: two more clusters like the one that
+differs most. For independent pairs of right and wrong answers this is ``2/n^2``. Reference: Agresti and Min, "Simple
+improved confidence intervals for comparing matched proportions", Statistics in Medicine, 2005.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from abstain.resampling import Statistic
 
 
-# As many as the bootstrap has where it was asked for without a number.
+# The default number of resamples of the bootstrap.
 USUAL_RESAMPLES = 10_000
 
 
@@ -88,7 +88,7 @@ class Replicates(NamedTuple):
 
     def less(self, other: Replicates) -> Replicates:
         """Return the differences to other values with the same weights."""
-        # Infinite on both sides is no difference at all.
+        # If both values are infinite, the difference is NaN.
         with np.errstate(invalid="ignore"):
             return Replicates(self.left_out - other.left_out, self.drawn - other.drawn)
 
@@ -108,9 +108,9 @@ class Within(NamedTuple):
 
 
 def resamples_wanted(resamples: int | None, interval: str, *, of_a_run: bool = False) -> int:
-    """Return how many resamples to draw: those asked for; else 10,000 where the bootstrap is wanted, or none.
+    """Return the number of resamples. Default: 10,000 for a bootstrap interval and for run files, otherwise 0.
 
-    A run file's artifact has a bootstrap block, and so wants it.
+    The results JSON of a run file always has a bootstrap block.
 
     >>> resamples_wanted(None, "jackknife"), resamples_wanted(None, "percentile"), resamples_wanted(500, "bca")
     (0, 10000, 500)
@@ -123,7 +123,7 @@ def resamples_wanted(resamples: int | None, interval: str, *, of_a_run: bool = F
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Intervals:
-    """Which clusters are left out and drawn, and what is made of it; make one with `of`."""
+    """The weights over clusters, the method and the level of intervals; make one with `of`."""
 
     jackknife_weights: JackknifeWeights
     bootstrap_weights: BootstrapWeights
@@ -147,20 +147,20 @@ class Intervals:
 
         Args:
             cluster_ids: the names of the clusters.
-            cluster_of_row: the place of each row's cluster among them; where it is left out, all have as many rows.
+            cluster_of_row: the index of each row's cluster among them. Default: all clusters have the same size.
             weight: multiplicities of the rows.
             interval: "jackknife", "percentile", "bca" or "none".
-            resamples: how many times the clusters are drawn; see `resamples_wanted`.
+            resamples: number of resamples of the clusters; see `resamples_wanted`.
             seed: the seed of the resamples.
             level: confidence level of the intervals.
-            members: how many clusters each of them stands for, where an engine put clusters into groups.
+            members: if an engine put clusters into groups, the number of clusters of each group.
         """
         bootstrap_weights = BootstrapWeights(len(cluster_ids), resamples_wanted(resamples, interval), seed)
         if members is not None and bootstrap_weights.resamples:
             raise AggregationError(
                 "the table",
                 f"the bootstrap draws single clusters, and {int(members.sum()):,} of them were put into groups",
-                way_out="ask for the jackknife (interval, --interval) and no resamples, or ",
+                way_out="use the jackknife (interval, --interval) without resamples, or ",
             )
         # Percentile ends need no jackknife, and without intervals there are no weights at all.
         by_group = not bootstrap_weights.resamples
@@ -173,17 +173,17 @@ class Intervals:
 
     @property
     def clusters(self) -> int:
-        """How many clusters there are."""
+        """Number of clusters."""
         return self.jackknife_weights.clusters
 
     @property
     def units(self) -> int:
-        """How many units a statistic must have."""
+        """Number of units that a statistic must have."""
         return self.jackknife_weights.units
 
     @property
     def unit_of_cluster(self) -> Indices:
-        """The unit that each cluster is counted in."""
+        """The unit of each cluster."""
         return self.jackknife_weights.unit_of_cluster
 
     def replicate(
@@ -212,9 +212,9 @@ class Intervals:
         Args:
             values: the metrics.
             replicates: the values of their statistic with each weight vector.
-            scales: what each metric can be.
-            n: how many items were judged.
-            within: which clusters have items here, where they are some of all.
+            scales: the range of each metric.
+            n: number of evaluated items.
+            within: the clusters that have some of the items. Default: all clusters.
         """
         weights, left_out = self.jackknife_weights, replicates.left_out
         if within is not None and weights.vectors:
@@ -257,7 +257,7 @@ class Intervals:
     def difference(
         self, value: float, replicates: Replicates, *, n: int, limits: DifferenceRange | None = None
     ) -> Estimate:
-        """Return a difference with its interval; `limits` says how large it can be."""
+        """Return a difference with its interval; `limits` is how large it can be."""
         if self.interval == JACKKNIFE:
             made = difference_estimate(
                 value, replicates.left_out, self.jackknife_weights, n=n, level=self.level, limits=limits
@@ -271,9 +271,9 @@ class Intervals:
         return with_draws(made, replicates.drawn, self.bootstrap_weights, self.interval, replicates.left_out)
 
 
-# An undefined value tells nothing of the spread; where more than this share of the groups gives one, nothing does.
+# If the value is undefined without more than this proportion of the groups, there is no standard error.
 _MOST_UNDEFINED = 0.1
-# What is left of equal values by rounding is no spread.
+# Smaller relative differences are rounding errors, not spread.
 _NOISE = 1e-12
 
 
@@ -316,7 +316,7 @@ def _metric_estimate(
     made = _with_error(base, error, weights)
     if math.isnan(made.se):
         return made
-    # Without a spread there is a bound to go by, or what one row more could cost, or nothing.
+    # Without spread, the interval comes from the bounds of the metric or from the effect of one more row, if known.
     unspread = made.se == 0.0 and (scale.bounded or not scale.least_error)
     if unspread or scale.is_end(made.value):
         return _agreed(made, scale, weights.vectors)
@@ -324,7 +324,7 @@ def _metric_estimate(
     if scale.bounded and scale.low < made.value < scale.high:
         ends, how = _score_ends(made, left_out, weights, scale), "Wilson's score interval"
         if scale.upper_only:
-            ends, how = (scale.low, ends[1]), "upper end alone"
+            ends, how = (scale.low, ends[1]), "upper end only"
     elif scale.low == 0.0 and made.value > 0.0 and not scale.bounded:
         ends, how = _log_ends(made, left_out, weights, scale), "logarithmic scale"
     if not how:
@@ -333,20 +333,22 @@ def _metric_estimate(
 
 
 def _with_error(base: Estimate, error: float, weights: JackknifeWeights) -> Estimate:
-    """The value with its standard error, or with the reason why there is none."""
+    """Return the value with its standard error, or with the reason why there is none."""
     if not base.defined:
         return base
     if weights.vectors < 2:
-        return replace(base, reason="one cluster alone says nothing about others")
+        return replace(base, reason="there is only one cluster, so there is no confidence interval")
     if math.isnan(error):
-        return replace(base, reason="it is undefined as soon as some clusters are left out")
+        return replace(
+            base, reason="no confidence interval: the value is undefined without some of the clusters"
+        )
     return replace(base, se=error, degrees=weights.degrees, method=_method(weights))
 
 
 def _score_ends(
     made: Estimate, left_out: Floats, weights: JackknifeWeights, scale: Scale
 ) -> tuple[float, float]:
-    """Wilson's interval on the range of the metric, with as many trials as show the jackknife's variance."""
+    """Return Wilson's interval on the range of the metric; the number of trials matches the jackknife's variance."""
     width, root = scale.high - scale.low, 1.0 / scale.power
     point, se = ((made.value - scale.low) / width) ** root, made.se / width
     if scale.power != 1.0:
@@ -371,30 +373,28 @@ def _log_ends(
         relative = _standard_error(math.log(made.value), np.log(left_out), weights)
     relative = max(relative, scale.least_error / made.value)
     reach = min(t_quantile(made.degrees, (1.0 + made.level) / 2.0) * relative, 700.0)
-    # Where a value is hardly known, its logarithm would reach beyond all measure; from there on the end grows evenly.
+    # For a very uncertain value, the exponential would be far too large; from there on, the end grows linearly.
     return made.value / math.exp(reach), made.value * (math.exp(reach) if reach < 1.0 else math.e * reach)
 
 
 def _agreed(made: Estimate, scale: Scale, groups: int) -> Estimate:
-    """The bound of a metric that no cluster moves: so many of all clusters could be otherwise, unseen."""
-    # Beyond a few hundred clusters, units are groups of them.
-    worth = made.clusters if scale.units is None else scale.units * made.clusters / groups
+    """Return the exact bound of a metric that is the same without each cluster: some unobserved clusters may differ."""
+    # With more than a few hundred clusters, units are groups of them.
+    effective = made.clusters if scale.units is None else scale.units * made.clusters / groups
     if not scale.bounded:
-        reason = "no interval: it is the same whichever cluster is left out, and nothing bounds it"
+        reason = "no interval: it is the same without each cluster, and its range is unbounded"
         return replace(made, method="none", reason=reason)
-    low_share, high_share = _unseen(made, worth), _unseen(made, worth, together=scale.chosen)
+    below, above = _unseen(made, effective), _unseen(made, effective, together=scale.chosen)
     if scale.worst is not None:
-        low_share, high_share = (
-            (scale.worst(low_share), high_share) if scale.falls else (low_share, scale.worst(high_share))
-        )
-    low = scale.low if scale.upper_only else made.value - low_share * (made.value - scale.low)
-    high = made.value + high_share * (scale.high - made.value)
-    method = f"exact bound: all of {round(worth):,} clusters agree"
+        below, above = (scale.worst(below), above) if scale.falls else (below, scale.worst(above))
+    low = scale.low if scale.upper_only else made.value - below * (made.value - scale.low)
+    high = made.value + above * (scale.high - made.value)
+    method = f"exact bound: all of {round(effective):,} clusters agree"
     return replace(made, low=low, high=high, method=method)
 
 
 def _unseen(estimate: Estimate, clusters: float, *, together: int = 1) -> float:
-    """The largest share of clusters that could differ although none of those that were seen does."""
+    """Return the largest proportion of clusters that could differ although no observed cluster does."""
     tail = (1.0 - estimate.level) / 2.0 / together
     return 1.0 - tail ** (1.0 / clusters)
 
@@ -413,8 +413,8 @@ def difference_estimate(
     Args:
         value: the difference over all clusters.
         left_out: the differences without each group of `weights`.
-        weights: what was left out.
-        n: how many items were judged.
+        weights: the weights that leave out each group.
+        n: number of evaluated items.
         level: confidence level of the interval.
         limits: how large the difference can be. Default: unknown.
 
@@ -424,7 +424,7 @@ def difference_estimate(
     3.000 [-0.437, 6.437]
     """
     if limits is not None and limits.clusters is not None and weights.vectors:
-        # Beyond a few hundred clusters, units are groups of them.
+        # With more than a few hundred clusters, units are groups of them.
         limits = limits._replace(clusters=limits.clusters * weights.clusters / weights.vectors)
     base = Estimate(value, level=_validate.level(level), n=n, clusters=weights.clusters, range=limits)
     if not base.defined:
@@ -436,7 +436,7 @@ def difference_estimate(
 
 
 def against_margin(difference: Estimate) -> Estimate:
-    """Return a difference with the interval that is held against a margin other than 0.
+    """Return a difference with the interval that is compared with a margin other than 0.
 
     >>> against_margin(Estimate(0.0, -0.1, 0.1, se=0.05, degrees=40, margin_se=0.06)).high > 0.12
     True
@@ -448,10 +448,9 @@ def against_margin(difference: Estimate) -> Estimate:
 
 
 def around_debiased(plain: Estimate, debiased: Estimate, scale: Scale) -> Estimate:
-    """Return a metric that bins bias upwards with an interval around its debiased form.
+    """Return a metric that is biased upwards by binning, with an interval around its debiased form.
 
-    What the bias was taken to be is as uncertain as the rest, so it widens the lower half; the value itself is never
-    left out.
+    The estimated bias is itself uncertain, so it widens the lower half. The interval always contains the value.
     """
     if plain.interval is None or math.isnan(debiased.se):
         return plain
@@ -481,18 +480,18 @@ def _with_interval(estimate: Estimate) -> Estimate:
     limits = estimate.range
     if limits is None:
         if value == 0.0:
-            reason = "no interval: no cluster shows a difference, and how large it could be is unknown"
+            reason = "no interval: no cluster shows a difference, and its largest possible size is unknown"
             return replace(estimate, method="none", reason=reason)
-        # It could be the other way round in clusters that were not seen.
+        # In unobserved clusters, the difference could have the opposite sign.
         limits = DifferenceRange(abs(value))
-    clusters = _worth(estimate, limits)
+    clusters = _effective_clusters(estimate, limits)
     unseen = _unseen(estimate, clusters)
     low, high = value - unseen * (limits.largest + value), value + unseen * (limits.largest - value)
     method = f"exact bound: all of {round(clusters):,} clusters agree"
-    return replace(estimate, low=low + 0.0, high=high + 0.0, method=method)  # which makes 0 of -0
+    return replace(estimate, low=low + 0.0, high=high + 0.0, method=method)  # adding 0 turns -0.0 into 0.0
 
 
-def _worth(estimate: Estimate, limits: DifferenceRange) -> float:
+def _effective_clusters(estimate: Estimate, limits: DifferenceRange) -> float:
     return float(estimate.clusters) if limits.clusters is None else limits.clusters
 
 
@@ -500,8 +499,8 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
     """Return the two-sided p-value of a difference being `bound`, from the statistic that its interval comes from.
 
     NaN if the difference has no interval. It is 1 if the difference is the bound itself. If every cluster agrees, it is
-    the smallest ``1 - level`` whose exact bound leaves `bound` out: ``2^(1 - clusters)`` for a difference that is as
-    large as it can be, against 0.
+    the smallest ``1 - level`` whose exact bound excludes `bound`: ``2^(1 - clusters)`` against 0 for a difference that
+    is as large as it can be.
 
     >>> p_value(Estimate(0.0, -0.1, 0.1, se=0.05, degrees=40))
     1.0
@@ -525,21 +524,21 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
         towards = difference.value if bound > difference.value else -difference.value
         reach = limits.largest - towards
         unseen = min(distance / reach, 1.0) if reach > 0.0 else 1.0
-        return float(min(2.0 * (1.0 - unseen) ** _worth(difference, limits), 1.0))
+        return float(min(2.0 * (1.0 - unseen) ** _effective_clusters(difference, limits), 1.0))
     from scipy.special import stdtr  # noqa: PLC0415
 
     return float(2.0 * stdtr(difference.degrees, -distance / difference.se))
 
 
 def _margin_error(error: float, value: float, left_out: Floats, weights: JackknifeWeights) -> float:
-    """The standard error of a difference if two more clusters were like the one that moves it most."""
+    """Return the standard error of a difference if two more clusters were like the one that changes it most."""
     kept = np.isfinite(left_out)
     sizes, without = weights.sizes[kept], left_out[kept]
     groups, inverse = len(sizes), float(sizes.sum()) / sizes
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest have an error beyond it
+    with np.errstate(over="ignore", invalid="ignore"):  # errors of the largest numbers overflow
         centre = groups * value - float(((1.0 - 1.0 / inverse) * without).sum())
         away = np.abs(inverse * value - (inverse - 1.0) * without - centre)
-        # Groups may hold different numbers of clusters.
+        # Groups may have different numbers of clusters.
         largest = float((away * np.sqrt((groups - 1.0) / (inverse - 1.0))).max())
     return math.hypot(error, math.sqrt(2.0) * largest / groups)
 
@@ -549,8 +548,8 @@ def _standard_error(value: float, left_out: Floats, weights: JackknifeWeights) -
 
 
 def _standard_errors(values: Floats, left_out: Floats, weights: JackknifeWeights) -> Floats:
-    """Return the standard errors of values by what they are without each group; NaN where too many of those are."""
-    # One row per value, so that each is summed by itself, in the same order alone as among others.
+    """Return the standard errors of values from the values without each group; NaN if too many of those are NaN."""
+    # One row per value, so that the order of its sum does not depend on the other values.
     rows = np.ascontiguousarray(left_out.T)
     finite = np.isfinite(rows)
     proportion = finite.mean(axis=1) if weights.vectors else np.zeros(len(rows))
@@ -566,10 +565,10 @@ def _standard_errors(values: Floats, left_out: Floats, weights: JackknifeWeights
 
 
 def _errors_of(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
-    """Return the standard errors of values by what they are (values, groups) without each of at least two groups."""
+    """Return the standard errors of values from `left_out`: (values, groups), at least two groups."""
     groups, total = len(sizes), float(sizes.sum())
     inverse = total / sizes
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest have an error beyond it
+    with np.errstate(over="ignore", invalid="ignore"):  # errors of the largest numbers overflow
         centre = groups * values - ((1.0 - sizes / total) * left_out).sum(axis=1)
         pseudo = inverse * values[:, None] - (inverse - 1.0) * left_out
         errors = np.sqrt(((pseudo - centre[:, None]) ** 2 / (inverse - 1.0)).mean(axis=1))
@@ -585,13 +584,13 @@ def _method(weights: JackknifeWeights) -> str:
 
 
 def simultaneous_level(left_out: Floats, weights: JackknifeWeights, level: float) -> float:
-    """Return the level at which intervals of several values hold together at `level`, by how they move together.
+    """Return the level at which intervals of several correlated values hold simultaneously at `level`.
 
-    The largest of correlated t statistics is drawn 2,000 times, with the correlation that leaving out groups shows.
+    The largest of correlated t statistics is drawn 2,000 times, with the correlation of the jackknife values.
 
     >>> from abstain.inference import JackknifeWeights
     >>> alike, weights = np.arange(8.0)[:, None] * np.ones(5), JackknifeWeights.of(np.arange(8))
-    >>> round(simultaneous_level(alike, weights, 0.95), 2)  # values that move as one need no more
+    >>> round(simultaneous_level(alike, weights, 0.95), 2)  # perfectly correlated values need no correction
     0.95
     """
     from scipy.special import stdtr  # noqa: PLC0415

@@ -1,8 +1,8 @@
 """Threads that evaluate statistics, and how an interrupt stops them.
 
 Weights are drawn from one stream, one vector after the other, and evaluated in parallel. The values of each vector are
-stored at its position, so the number of threads changes no number. The calling thread only waits: an interrupt wakes it
-at once, and it stops the others.
+stored at its position, so results do not depend on the number of threads. The calling thread only waits: it receives an
+interrupt at once and stops the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def threads() -> int:
 
 
 def set_threads(count: int | None) -> None:
-    """Set the number of threads for the whole process; None for one per core. It changes no number.
+    """Set the number of threads for the whole process; None for one per core. Results do not depend on it.
 
     >>> set_threads(1)
     >>> threads()
@@ -50,7 +50,7 @@ def set_threads(count: int | None) -> None:
 
 
 def for_each(items: Iterator[T], work: Callable[[T], None], stop: StopFlag, *, workers: int) -> None:
-    """Do some work for each of the items in threads that all take items from the same iterator, see `InTurn`.
+    """Do some work for each of the items, in threads that take items from the same iterator (see `InTurn`).
 
     The first error, or an interrupt, stops all threads and is raised here.
     """
@@ -79,15 +79,15 @@ def for_each(items: Iterator[T], work: Callable[[T], None], stop: StopFlag, *, w
 
 
 class InTurn(Iterator[T]):
-    """The items of an iterator, which several threads may ask for: one waits for the other.
+    """An iterator that several threads may use: one waits for the other.
 
     >>> list(InTurn(range(3)))
     [0, 1, 2]
     """
 
     def __init__(self, items: Iterable[T]) -> None:
-        self._items, self._asking = iter(items), threading.Lock()
+        self._items, self._lock = iter(items), threading.Lock()
 
     def __next__(self) -> T:
-        with self._asking:
+        with self._lock:
             return next(self._items)

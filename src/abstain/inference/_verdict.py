@@ -1,12 +1,11 @@
-"""The verdict: who is better, decided here and nowhere else.
+"""Verdicts: which system is better, and whether a coverage reaches its nominal level.
 
-A difference (right - left) has a direction in which it is good, an interval and a p-value from the same
-statistic (see `_intervals`), corrected for the family that it belongs to. `decide` makes the verdict of
-these: "left", "right" or "inconclusive". Words, sentences, colours, gates and files ask for it. With two
-systems the family is one difference, and one of them is better exactly if the interval excludes 0. "Inconclusive"
-never means "the same": that two systems are within a margin of each other, or that one is not worse than the other
-by more than it, are separate verdicts, see `within_margin`. Whether a coverage reaches its claim is decided here,
-too, by the interval that is printed beside it (`coverage_verdict`).
+A difference (right - left) has a direction that is better, an interval, and a p-value from the same statistic (see
+`_intervals`) that is corrected for its family. From these, `decide` returns "left", "right" or "inconclusive". All
+sentences, charts, gates and files use this verdict. With two systems the family is one difference, and one of them is
+better exactly if the interval excludes 0. "Inconclusive" never means "the same". Equivalence within a margin, and
+non-inferiority, are separate verdicts (`within_margin`). The verdict on a coverage comes from its printed interval
+(`coverage_verdict`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ LEFT: str = "left"
 RIGHT: str = "right"
 INCONCLUSIVE: str = "inconclusive"
 
-# The chance of telling a difference that is there, at which a number of clusters is called enough.
+# The default power of sample sizes.
 POWER = 0.8
 
 
@@ -44,21 +43,21 @@ def decide(difference: Estimate, direction: str, p: float) -> str:
     Args:
         difference: right - left.
         direction: "higher" or "lower" if that is better, otherwise "neither".
-        p: the p-value, corrected for its family; held against ``1 - difference.level``.
+        p: the p-value, corrected for its family; compared with ``1 - difference.level``.
 
     >>> from abstain.inference import Estimate
     >>> lower = Estimate(-0.02, -0.03, -0.01)
     >>> decide(lower, "lower", 0.001), decide(lower, "higher", 0.001), decide(lower, "lower", 0.2)
     ('right', 'left', 'inconclusive')
     """
-    # Written as in the definition of the interval, so that rounding cannot part the two.
+    # Computed as for the interval, so that both agree despite rounding.
     if math.isnan(p) or difference.value == 0.0 or p > 1.0 - difference.level + 1e-12:
         return INCONCLUSIVE
     return RIGHT if (difference.value > 0.0) == (direction != "lower") else LEFT
 
 
 def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:
-    """Return whether a number lies beyond a bound: True or False where its whole interval says so, else None.
+    """Return whether a number lies beyond a bound; None if its interval contains the bound, or if it has none.
 
     >>> from abstain.inference import Estimate
     >>> [beyond(Estimate(0.3, 0.2, 0.4), bound, upwards=True) for bound in (0.1, 0.4, 0.3)]
@@ -97,7 +96,7 @@ class CoverageVerdict:
 
     @property
     def plausible(self) -> bool:
-        """True when the nominal level itself lies within the interval."""
+        """True if the nominal level itself lies within the interval."""
         interval = self.estimate.interval
         return interval is not None and interval[0] <= self.nominal <= interval[1]
 
@@ -126,7 +125,7 @@ def coverage_verdict(coverage: Estimate, nominal: float, *, margin: float = 0.0)
             f"margin must be at least 0 and below the nominal level {nominal:g}, got {margin:g}"
         )
     if coverage.interval is None:
-        reason = coverage.reason or "no interval was asked for"
+        reason = coverage.reason or "no interval was requested"
         return CoverageVerdict(INCONCLUSIVE, nominal, margin, coverage, reason)
     lower_bar, upper_bar = (f"{nominal:g} {sign} {margin:g}" if margin else f"{nominal:g}" for sign in "-+")
     below = beyond(coverage, nominal - margin, upwards=False)
@@ -143,7 +142,7 @@ def coverage_verdict(coverage: Estimate, nominal: float, *, margin: float = 0.0)
 
 @dataclass(frozen=True, slots=True)
 class MarginVerdict:
-    """What can be said of a difference against the smallest one that would matter.
+    """The verdict on a difference against the smallest one that would matter.
 
     Attributes:
         margin: the smallest difference that would matter.
@@ -157,12 +156,12 @@ class MarginVerdict:
 
     @property
     def equivalent(self) -> bool:
-        """True where the sides are within the margin of each other."""
+        """True if the sides are within the margin of each other."""
         return self.left_not_worse and self.right_not_worse
 
 
 def within_margin(differences: Sequence[Estimate], direction: str, margin: float) -> list[MarginVerdict]:
-    """Return what can be said of each difference of one family against a margin, corrected by Holm's method.
+    """Return the verdict on each difference of one family against a margin, corrected by Holm's method.
 
     >>> from abstain.inference import Estimate
     >>> near = Estimate(0.01, 0.0, 0.02, se=0.005, degrees=40, clusters=41)
@@ -182,7 +181,7 @@ def within_margin(differences: Sequence[Estimate], direction: str, margin: float
             ]
         )
     above, below = sides
-    # Where lower is better, the right side is worse where the difference is large.
+    # If lower is better, a large difference means that the right side is worse.
     pairs = zip(above, below, strict=True) if direction == "lower" else zip(below, above, strict=True)
     return [MarginVerdict(margin, left, right) for left, right in pairs]
 
@@ -190,9 +189,9 @@ def within_margin(differences: Sequence[Estimate], direction: str, margin: float
 def holm(p_values: ArrayLike) -> Floats:
     """Return Holm's adjusted p-values: those at most alpha hold together with a family-wise error of alpha.
 
-    The ``i``-th smallest of ``m`` becomes ``max over j <= i of min(1, (m - j + 1) * p_j)``. An undefined one
-    (NaN) stays so and does not count: nothing is claimed from it.
-    Reference: Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979.
+    The ``i``-th smallest of ``m`` becomes ``max over j <= i of min(1, (m - j + 1) * p_j)``. Undefined p-values (NaN)
+    stay undefined, and ``m`` does not include them. Reference: Holm, "A Simple Sequentially Rejective Multiple Test
+    Procedure", 1979.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()        # 3 * 0.01, then 2 * 0.03, which 0.04 may not fall below
     [0.03, 0.06, 0.06]
@@ -213,21 +212,21 @@ def holm(p_values: ArrayLike) -> Floats:
 def clusters_needed(
     difference: float, se: float, clusters: int, *, level: float = 0.95, power: float = POWER
 ) -> float:
-    """Return how many clusters would tell a difference of that size apart from none, in all.
+    """Return the total number of clusters needed to detect a difference.
 
     The standard error falls with the square root of the clusters, so with ``C`` of them now::
 
         needed = C * ((t(1 - alpha / 2) + t(power)) * se / difference)^2        alpha = 1 - level
 
     with quantiles of the t distribution on ``needed - 1`` degrees of freedom, rounded up. Infinite for a difference of
-    0; NaN where the difference or its standard error is undefined.
+    0; NaN if the difference or its standard error is undefined.
 
     Args:
-        difference: the difference to be told: the one observed, or the smallest that would matter.
+        difference: the difference to detect.
         se: its standard error now.
-        clusters: how many clusters there are now.
-        level: the confidence level at which it is to be told.
-        power: the chance of telling it.
+        clusters: the number of clusters now.
+        level: the confidence level of the test.
+        power: the probability of detecting the difference.
 
     >>> clusters_needed(0.005, 0.01, 40)         # 40 * (2.8039 * 2)^2 = 1257.9
     1258.0
@@ -240,7 +239,7 @@ def clusters_needed(
     ratio = se / abs(difference) if difference else math.inf
     if not math.isfinite(clusters * ratio * ratio):
         return math.inf
-    # The quantiles depend on the answer, but hardly: a few rounds settle it.
+    # The quantiles depend slightly on the result, so a few iterations are enough.
     needed = 1e6
     for _ in range(50):
         degrees = max(needed - 1.0, 1.0)

@@ -1,8 +1,8 @@
-"""Where weights come from: clusters that are drawn, and clusters that are left out.
+"""Weights of clusters: for bootstrap resamples and for the jackknife.
 
-Draws take one legacy random stream, one row of whole numbers per resample: the same seed gives the same resamples on
-every machine and whatever the size of a batch. Left out is one cluster at a time, or one group of clusters where
-there are very many, see `abstain._units`. Clusters are numbered by their id, ascending.
+Resamples come from one legacy random stream, one row of whole numbers per resample: the same seed gives the same
+resamples on every machine and for every batch size. The jackknife leaves out one cluster at a time, or one group of
+clusters if there are very many (see `abstain._units`). Clusters are numbered by their id, ascending.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.
+# A batch should fit into the processor's cache, but be large enough to make the overhead of calls small.
 _BATCH_NUMBERS = 1 << 17
 _FEWEST, _MOST, _MOST_COMPILED = 1, 1024, 4096
 
-# The kernel draws from at most so many clusters.
+# The largest number of clusters that the kernel can draw from.
 _MOST_DRAWN_FROM = (1 << 31) - 1
 
 
@@ -40,17 +40,17 @@ def _batch_size(width: int, units: int, vectors: int) -> int:
     size = max(_BATCH_NUMBERS // max(width, 1), _FEWEST)
     if not kernel().compiled:
         return min(size, _MOST)
-    # The kernel is at its best with whole groups.
+    # The kernel is fastest with complete groups of lanes.
     group = lanes_for(units, vectors)
     return min(-(-size // group) * group, _MOST_COMPILED)
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapWeights:
-    """Cluster resamples: how many of how many clusters, from which seed.
+    """Bootstrap resamples of clusters.
 
-    >>> draws = BootstrapWeights(clusters=3, resamples=2, seed=42)
-    >>> [batch.weights.tolist() for batch in draws.batches(width=3)]
+    >>> weights = BootstrapWeights(clusters=3, resamples=2, seed=42)
+    >>> [batch.weights.tolist() for batch in weights.batches(width=3)]
     [[[1.0, 0.0, 2.0], [2.0, 0.0, 1.0]]]
     """
 
@@ -64,12 +64,12 @@ class BootstrapWeights:
 
     @property
     def units(self) -> int:
-        """How many units a weight vector has: the clusters."""
+        """Number of units of a weight vector: the clusters."""
         return self.clusters
 
     @property
     def vectors(self) -> int:
-        """How many weight vectors there are."""
+        """Number of weight vectors."""
         return self.resamples
 
     def batches(
@@ -85,7 +85,7 @@ class BootstrapWeights:
             return _in_turn(self._drawn_by_numpy(starts, size, stop), shared=shared)
         stream = RandomStream(library, self.seed, shared=shared)
         sizes = _in_turn((min(size, self.resamples - start) for start in starts), shared=shared)
-        # Unlike a generator, `map` can be asked by one thread while it works for another: they draw side by side.
+        # Unlike a generator, `map` may be used by several threads at the same time, so they draw in parallel.
         return map(partial(WeightBatch.drawn, stream, self.clusters, stop=stop), sizes)
 
     def _drawn_by_numpy(
@@ -102,17 +102,17 @@ class BootstrapWeights:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JackknifeWeights:
-    """Clusters left out, one by one or in groups; make one with `of`.
+    """Weights that leave out clusters, one by one or in groups; make one with `of`.
 
     Attributes:
-        group: the group of each cluster, numbered from 0 without a gap; of each group, where clusters came counted.
-        sizes: how many clusters each group has.
-        degrees: the degrees of freedom that the groups are worth: their effective number, by items, less one.
-        clusters: how many clusters there are.
-        by_group: True where the units of a weight vector are the groups, else they are the clusters.
+        group: the group of each cluster, numbered from 0 without a gap; if an engine made groups, that of each of them.
+        sizes: number of clusters of each group.
+        degrees: degrees of freedom: the effective number of groups, by items, minus one.
+        clusters: number of clusters.
+        by_group: True if the units of a weight vector are the groups, False if they are the clusters.
 
-    >>> leave = JackknifeWeights.of(np.array(["ann", "bob", "cat"]))
-    >>> [batch.weights.tolist() for batch in leave.batches(width=3)]
+    >>> weights = JackknifeWeights.of(np.array(["ann", "bob", "cat"]))
+    >>> [batch.weights.tolist() for batch in weights.batches(width=3)]
     [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]]
     """
 
@@ -131,17 +131,17 @@ class JackknifeWeights:
         by_group: bool = False,
         members: Floats | None = None,
     ) -> JackknifeWeights:
-        """Leave out each of these clusters, or each of 200 groups where there are more than 400.
+        """Leave out each of these clusters, or each of 200 groups if there are more than 400.
 
         Args:
             cluster_ids: the names of the clusters, or the numbers of groups that have `members`.
-            items: how many items each cluster has; alike when left out.
-            by_group: let weight vectors be over groups: cheaper where nothing else weighs clusters.
-            members: how many clusters each group has, where an engine put them into groups.
+            items: number of items of each cluster. Default: all clusters have the same size.
+            by_group: make weight vectors over groups, which is cheaper if nothing else needs single clusters.
+            members: if an engine put clusters into groups, the number of clusters of each group.
         """
         count = len(cluster_ids)
         clusters = count if members is None else int(members.sum())
-        if count == 1:  # without the only one there is nothing
+        if count == 1:  # the only cluster cannot be left out
             return cls(np.zeros(1, np.intp), np.empty(0), 0.0, clusters, by_group)
         group = unit_of(cluster_ids)
         degrees = _degrees(total_by(group, items))
@@ -151,30 +151,30 @@ class JackknifeWeights:
     def nothing(
         cls, cluster_ids: NDArray[Any], members: Floats | None = None, *, by_group: bool = True
     ) -> JackknifeWeights:
-        """Leave nothing out: no weight vectors; by group, all rows are one unit."""
+        """Return weights without weight vectors; by group, all rows are one unit."""
         count = len(cluster_ids)
         clusters = count if members is None else int(members.sum())
         return cls(np.zeros(count, np.intp), np.empty(0), 0.0, clusters, by_group)
 
     @property
     def units(self) -> int:
-        """How many units a weight vector has."""
+        """Number of units of a weight vector."""
         return max(self.vectors, 1) if self.by_group else len(self.group)
 
     @property
     def vectors(self) -> int:
-        """How many weight vectors there are: one per group."""
+        """Number of weight vectors: one per group."""
         return len(self.sizes)
 
     @property
     def unit_of_cluster(self) -> Indices:
-        """The unit that each cluster is counted in."""
+        """The unit of each cluster."""
         return self.group if self.by_group else np.arange(len(self.group))
 
     def within(
         self, clusters: Indices, items: Floats, members: Floats | None = None
     ) -> tuple[JackknifeWeights, Indices]:
-        """Return the clusters that have any of some items, and which weight vectors leave them out.
+        """Return the weights of the clusters that have some items, and the indices of their weight vectors.
 
         Args:
             clusters: the clusters, or the groups that an engine made, ascending.
@@ -196,7 +196,7 @@ class JackknifeWeights:
     def batches(
         self, width: int, stop: StopFlag | None = None, *, shared: bool = False
     ) -> Iterator[WeightBatch]:
-        """Yield the weights (groups, units): 0 for the group that is left out, else 1; see `BootstrapWeights`."""
+        """Yield the weights (groups, units), which are 0 for one group and 1 for the others; see `BootstrapWeights`."""
         return _in_turn(self._left_out(width, stop), shared=shared)
 
     def _left_out(self, width: int, stop: StopFlag | None) -> Iterator[WeightBatch]:
@@ -211,12 +211,12 @@ class JackknifeWeights:
 
 
 def _in_turn(items: Iterator[T], *, shared: bool) -> Iterator[T]:
-    """Return an iterator that threads may ask at the same time, where they share it."""
+    """Return the iterator, or one that several threads may use if it is shared."""
     return InTurn(items) if shared else items
 
 
 def _degrees(items: Floats) -> float:
-    """Kish's effective number of groups less one, at least one; a group that holds most of the items is worth one."""
+    """Return Kish's effective number of groups minus one, at least one."""
     largest = float(items.max(initial=0.0))
     if not largest:
         return 1.0

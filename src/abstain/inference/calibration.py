@@ -1,7 +1,6 @@
-"""Calibration metrics with their intervals, from outcomes and confidences in arrays.
+"""Calibration metrics with confidence intervals, from arrays of outcomes and confidences.
 
-All metrics are weighed with the same clusters left out or drawn. What they mean is said in
-`abstain.metrics.calibration`.
+All metrics are evaluated with the same weights of clusters. They are defined in `abstain.metrics.calibration`.
 """
 
 from __future__ import annotations
@@ -51,29 +50,29 @@ def calibration_estimates(
 ) -> dict[str, Estimate]:
     """Return calibration metrics with their intervals over clusters, by name.
 
-    A binned error is biased upwards, and a resample, which repeats rows, is biased further: its percentile
-    interval can lie above the value. Where it does, the estimate's reason says so; the debiased error suffers
-    less. The jackknife interval is made for that bias, see `abstain.metrics.scales`.
+    A binned error is biased upwards. A resample, which repeats rows, is biased further, so its percentile interval can
+    lie above the value; the estimate then has a reason. The debiased error is less affected. The jackknife interval
+    accounts for the bias, see `abstain.metrics.scales`.
 
     Args:
-        y_true: 1 where the row came true, else 0.
+        y_true: 1 if the event occurred, otherwise 0.
         confidence: the stated probability, in [0, 1].
-        cluster: ids of what belongs together; each row is a cluster of its own when left out.
+        cluster: the cluster of each row. Default: each row is its own cluster.
         metrics: "expected_calibration_error", "smooth_calibration_error", "brier_score",
             "negative_log_likelihood".
-        bins: how many bins the calibration error has.
-        strategy: "uniform" or "quantile"; equal-mass bins are formed anew in every weighing.
+        bins: number of bins of the calibration error.
+        strategy: "uniform" or "quantile"; equal-mass bins are formed again for every weight vector.
         norm: 1, 2 or "max".
-        debiased: take the bias of small bins off.
-        interval: "jackknife" over clusters, "percentile" or "bca" for those of the bootstrap, "none" for none.
-        resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
-        seed: the same seed gives the same intervals.
+        debiased: subtract the bias of small bins.
+        interval: "jackknife" over clusters, "percentile" or "bca" for the bootstrap, "none" for no intervals.
+        resamples: number of bootstrap resamples. Default: 10,000 for a bootstrap interval, otherwise 0.
+        seed: the seed of the resamples.
         level: confidence level of the intervals.
         sample_weight: multiplicities.
         progress: called with the number of resamples done since the last call.
 
-    >>> found = calibration_estimates([1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.3, 0.7, 0.4, 0.6])
-    >>> print(found["brier_score"])
+    >>> estimates = calibration_estimates([1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.3, 0.7, 0.4, 0.6])
+    >>> print(estimates["brier_score"])
     0.092 [0.006, 0.636]
     """
     if not metrics:
@@ -89,15 +88,17 @@ def calibration_estimates(
     )
     rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units)
     binned = binned_error_metric(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
-    asked = [binned if name == binned.name else find_metric(name) for name in metrics]
-    statistic = measure_metrics(rows, with_companions(asked))
+    requested = [binned if name == binned.name else find_metric(name) for name in metrics]
+    statistic = measure_metrics(rows, with_companions(requested))
     replicates = intervals.replicate([statistic], progress)[statistic]
-    estimates = intervals.metrics(rows, asked, statistic, replicates, n=n)
+    estimates = intervals.metrics(rows, requested, statistic, replicates, n=n)
     return dict(zip(metrics, map(_explained, estimates), strict=True))
 
 
 def _explained(estimate: Estimate) -> Estimate:
     if estimate.interval is None or estimate.low <= estimate.value <= estimate.high:
         return estimate
-    reason = "the value lies outside its percentile interval: resampling adds to the bias of binned errors"
+    reason = (
+        "the value is outside its percentile interval, because resampling adds to the bias of binned errors"
+    )
     return replace(estimate, reason=reason)

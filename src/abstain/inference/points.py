@@ -1,9 +1,9 @@
-"""Working points with intervals: selective risk, generalized risk and coverage at thresholds that are held fixed.
+"""Operating points with intervals: selective risk, generalized risk and coverage at fixed thresholds.
 
-A picture shows them as bands. Two metrics that jump from one working point to another have no interval of their own
-that would hold, and read theirs off the points: the coverage at a risk is the range of coverages whose risk could be
-it, and the risk at a coverage, where few levels of confidence make a step of it, is the range over all steps that the
-coverage could fall on.
+Charts show them as bands. Two metrics jump from one operating point to another, so that the usual interval would be
+invalid; theirs comes from the points. The interval of the coverage at a risk is the range of coverages that could have
+this risk. The interval of the risk at a coverage, if few levels of confidence make the curve a step there, is the range
+over all steps that the coverage could fall on.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Points", "points_of", "read_off_points"]
 
-# Beyond so many pairs of unit and threshold, clusters are so many that how even they are hardly matters.
+# With more pairs of unit and threshold, there are so many clusters that their sizes hardly matter.
 _MOST_CELLS = 5_000_000
-# How many working points an interval is read off, and how many steps a coverage may fall on before it counts as smooth.
+# Number of operating points that an interval is taken from, and of steps that a coverage may fall on.
 _READ_OFF, _STEPS = 200, 3
 
 
@@ -47,9 +47,9 @@ class Points:
     def __repr__(self) -> str:
         return f"Points({len(self.value)} values)"
 
-    def some(self, places: Indices) -> Points:
-        """Return those at some of the thresholds."""
-        return Points(self.value[:, places], self.low[:, places], self.high[:, places])
+    def some(self, indices: Indices) -> Points:
+        """Return the points at some of the thresholds."""
+        return Points(self.value[:, indices], self.low[:, indices], self.high[:, indices])
 
 
 def points_of(
@@ -60,15 +60,15 @@ def points_of(
     simultaneous: bool = False,
     progress: Progress | None = None,
 ) -> Points:
-    """Return working points with their intervals.
+    """Return operating points with their intervals.
 
-    Each interval holds at its own threshold; where they are to hold together, all are made at a higher level.
+    Each interval holds at its own threshold. Simultaneous intervals have a higher level, so that they hold together.
 
     Args:
-        columns: the rows, under one confidence.
+        columns: the rows, with one confidence.
         thresholds: confidences that occur, descending.
-        intervals: how intervals are made.
-        simultaneous: let the intervals of the selective risk hold together.
+        intervals: how intervals are computed.
+        simultaneous: compute intervals of the selective risk that hold together.
         progress: called with the number of resamples done since the last call.
     """
     count = len(thresholds)
@@ -83,8 +83,8 @@ def points_of(
         )
         intervals = replace(intervals, level=level)
     answered = columns.answered
-    rung = np.searchsorted(-thresholds, -columns.confidence[answered])
-    scales = _scales(columns, rung, count)
+    point = np.searchsorted(-thresholds, -columns.confidence[answered])
+    scales = _scales(columns, point, count)
     estimates = intervals.estimates(
         statistic.points, replicates, scales, n=round(float(columns.weight.sum()))
     )
@@ -92,32 +92,34 @@ def points_of(
     return Points(ends[:, :, 0], ends[:, :, 1], ends[:, :, 2])
 
 
-def _scales(columns: Columns, rung: Indices, rungs: int) -> list[Scale]:
-    """What both risks and the coverage can be at each threshold."""
+def _scales(columns: Columns, point: Indices, count: int) -> list[Scale]:
+    """Return the range of both risks and of the coverage at each threshold; `point` is that of each answer."""
     answered, largest = columns.answered, columns.worst_loss
     weight, loss = columns.weight[answered], columns.loss[answered] / (largest or 1.0)
     total = float(columns.weight.sum())
     kept, losses, squares = (
-        np.cumsum(total_by(rung, weight * part, rungs)[:rungs])
+        np.cumsum(total_by(point, weight * part, count)[:count])
         for part in (np.ones(len(loss)), loss, loss**2)
     )
-    even = _units(columns, rung, rungs)
-    worth = [trials(count, losses, squares).tolist() for count in (kept, np.full(rungs, total))]
+    units = _units(columns, point, count)
+    trials_by_risk = [trials(base, losses, squares).tolist() for base in (kept, np.full(count, total))]
     risks = [
-        Scale(0.0, largest, rows, units=part) for kind in worth for rows, part in zip(kind, even, strict=True)
+        Scale(0.0, largest, rows, units=part)
+        for trials_at_points in trials_by_risk
+        for rows, part in zip(trials_at_points, units, strict=True)
     ]
-    return [*risks, *[Scale(0.0, 1.0, total)] * rungs]
+    return [*risks, *[Scale(0.0, 1.0, total)] * count]
 
 
-def _units(columns: Columns, rung: Indices, rungs: int) -> list[float | None]:
-    """How many units the answers at each threshold are worth: few clusters with answers bound little."""
+def _units(columns: Columns, point: Indices, count: int) -> list[float | None]:
+    """Return the effective number of units with answers at each threshold."""
     answered, units = columns.answered, columns.units
-    if units * rungs > _MOST_CELLS:
-        return [None] * rungs
-    inside = rung < rungs
-    code = columns.cluster[answered][inside] * rungs + rung[inside]
-    cells = total_by(code, columns.weight[answered][inside], units * rungs)
-    mass = np.cumsum(cells.reshape(units, rungs), axis=1)
+    if units * count > _MOST_CELLS:
+        return [None] * count
+    inside = point < count
+    code = columns.cluster[answered][inside] * count + point[inside]
+    cells = total_by(code, columns.weight[answered][inside], units * count)
+    mass = np.cumsum(cells.reshape(units, count), axis=1)
     return [units_of(each) for each in mass.T]
 
 
@@ -127,7 +129,7 @@ def read_off_points(
     columns: Columns,
     intervals: Intervals,
 ) -> list[Estimate]:
-    """Return estimates with the intervals that the working points give to metrics that jump between them."""
+    """Return estimates; the intervals of metrics that jump between operating points come from these points."""
     replaced = list(estimates)
     steps: dict[int, list[_Step]] = {}
     for number, (metric, estimate) in enumerate(zip(metrics, estimates, strict=True)):
@@ -143,7 +145,7 @@ def read_off_points(
         elif risk is not None:
             replaced[number] = _at_risk(estimate, risk, rows, curve, intervals)
     for same_rows in steps.values():
-        # All coverages share one evaluation of the points that they need.
+        # The points that all coverages need are evaluated once.
         needed = np.unique(np.concatenate([step.near for step in same_rows]))
         points = points_of(same_rows[0].rows, same_rows[0].curve.threshold[needed], intervals)
         for step in same_rows:
@@ -155,7 +157,7 @@ def read_off_points(
 
 
 class _Step(NamedTuple):
-    """An estimate of the risk at a coverage that falls on a step of a curve, and the working points near it."""
+    """An estimate of the risk at a coverage that falls on a step of a curve, and the operating points near it."""
 
     number: int
     rows: Columns
@@ -165,12 +167,12 @@ class _Step(NamedTuple):
 
 
 def _at_coverage(estimate: Estimate, coverage: float, points: Points, first: int) -> Estimate:
-    """The risk at a coverage: over the steps that the coverage could fall on, where they are few."""
+    """Return the risk at a coverage, with an interval over the few steps that the coverage could fall on."""
     before = np.r_[-np.inf if first == 0 else points.low[2, 0], points.low[2, :-1]]
     possible = (points.high[2] >= coverage) & (before < coverage)
     if not 1 < possible.sum() <= _STEPS:
         return estimate
-    # A step that one cluster alone reaches has no interval, and moves no end.
+    # A step that only one cluster reaches has no interval, and does not change the ends.
     low = float(np.fmin.reduce(points.low[0, possible], initial=estimate.low))
     high = float(np.fmax.reduce(points.high[0, possible], initial=estimate.high))
     if (low, high) == estimate.interval:
@@ -180,7 +182,7 @@ def _at_coverage(estimate: Estimate, coverage: float, points: Points, first: int
 
 
 def _is_step(curve: RiskCoverageCurve, index: int, total: float) -> bool:
-    """True where the coverage jumps at a working point by more than chance would move it anyway."""
+    """Return whether the coverage jumps at an operating point by more than it varies by chance."""
     coverage = float(curve.coverage[index])
     jump = coverage - (float(curve.coverage[index - 1]) if index else 0.0)
     return jump > 0.5 * (coverage * (1.0 - coverage) / total) ** 0.5
@@ -189,7 +191,7 @@ def _is_step(curve: RiskCoverageCurve, index: int, total: float) -> bool:
 def _at_risk(
     estimate: Estimate, risk: float, columns: Columns, curve: RiskCoverageCurve, intervals: Intervals
 ) -> Estimate:
-    """The coverage at a risk: from what is sure to have at most that risk, to what could."""
+    """Return the coverage at a risk; its interval goes from coverages that have this risk to those that could."""
     if not len(curve):
         return estimate
     chosen = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), _READ_OFF)).round().astype(np.intp))

@@ -1,6 +1,6 @@
-"""Judged items in the form that risk guarantees need: answered or not, confidence, loss in [0, 1] and cluster.
+"""Evaluated items in the form that risk guarantees need: answered or not, confidence, loss in [0, 1] and cluster.
 
-A guarantee limits a mean of bounded losses, so a loss without a largest value is refused.
+A guarantee limits a mean of bounded losses, so a loss without a largest value is rejected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _QUANTILES = 101
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AnsweredRows:
-    """Judged rows, answered and declined; the confidence and the loss, in [0, 1], of a declined row are NaN.
+    """Evaluated rows, answered and declined. The loss is in [0, 1]; confidence and loss of a declined row are NaN.
 
     `names` has one name per cluster, and `cluster_noun` is the noun for one. `weight` is the number of items that each
     row represents, None if each is one.
@@ -54,7 +54,7 @@ class AnsweredRows:
     def of_items(
         cls, evaluated: Items, confidence: Floats, loss: Floats, groups: NDArray[Any] | None = None
     ) -> AnsweredRows:
-        """Return judged items as rows; the loss of a declined item does not matter."""
+        """Return evaluated items as rows; the loss of a declined item does not matter."""
         return cls(
             confidence=np.where(evaluated.answered, confidence, np.nan),
             loss=np.where(evaluated.answered, loss, np.nan),
@@ -161,7 +161,7 @@ def hash_names(names: NDArray[Any], purpose: str) -> Indices:
 
 
 def split_by_cluster(items: Items, proportion: float = 0.5) -> tuple[Items, Items]:
-    """Return items in two parts that share no cluster: one to choose a threshold on, one to check it on.
+    """Return items in two parts without a common cluster: one to choose a threshold on, one to check it on.
 
     The part of a cluster depends only on its name, so it is the same on every machine.
 
@@ -180,7 +180,7 @@ def split_by_cluster(items: Items, proportion: float = 0.5) -> tuple[Items, Item
     first = is_first[items.cluster_index]
     if first.all() or not first.any():
         raise DataError(
-            f"{len(items.cluster_ids):,} {items.cluster_noun}s cannot be divided into two parts; bring more"
+            f"{len(items.cluster_ids):,} {items.cluster_noun}s cannot be divided into two parts; more are needed"
         )
     return items.take(first), items.take(~first)
 
@@ -188,33 +188,33 @@ def split_by_cluster(items: Items, proportion: float = 0.5) -> tuple[Items, Item
 def one_confidence(items: Items, confidence: str | None, calibration: CalibrationLike) -> VariantConfidence:
     """Return the one confidence that a policy uses. Default: the default of the source.
 
-    Pass judged items: as in an evaluation, items that failed need no confidence.
+    Pass evaluated items only: items that failed need no confidence.
     """
     requested = "default" if confidence is None else confidence
     variants = variant_confidences(requested, items, load_calibrations(calibration))
     if not variants:
         raise ArgumentError(f"a threshold needs a confidence: {no_confidence(items)}")
     if len({variant.values.tobytes() for variant in variants.values()}) > 1:
-        raise ArgumentError(f"a policy goes by one confidence, got {', '.join(variants)}; name one of them")
+        raise ArgumentError(f"a policy uses one confidence, got {', '.join(variants)}; name one of them")
     return next(iter(variants.values()))
 
 
 def policy_confidence(policy: Policy, items: Items, calibration: CalibrationLike) -> VariantConfidence:
-    """Return the confidence of judged items that a policy uses; refuse another calibration artifact."""
+    """Return the confidence of evaluated items that a policy uses; reject a different calibration file."""
     name, wanted = policy.confidence.name, policy.confidence.calibration
     calibrations = load_calibrations(calibration)
     if wanted is None and calibrations:
         raise ArgumentError(
-            f"the policy's confidence {name} is made without a calibration artifact; leave it out"
+            f"the policy's confidence {name} does not use a calibration file; remove it (--calibration, calibration=)"
         )
     if wanted is not None and not calibrations:
         raise ArgumentError(
-            f"the policy's confidence {name} is made with a calibration artifact; pass it (--calibration, "
-            "calibration=)"
+            f"the policy's confidence {name} needs its calibration file; pass it (--calibration, calibration=)"
         )
     if wanted is not None and _files.sha256(calibrations[0].to_json()) != wanted.sha256:
         raise ArgumentError(
-            f"the calibration artifact is not the one that the policy's confidence {name} was made with"
+            f"the calibration file is not the one that the policy was chosen with, for its confidence {name}; pass "
+            "that one"
         )
     return one_confidence(items, name, calibration)
 
@@ -226,9 +226,9 @@ def answered_rows(
     largest_loss: float | None,
     by: str | None = None,
 ) -> tuple[AnsweredRows, ItemLoss, float]:
-    """Return judged rows with losses in [0, 1], the loss before scaling, and its largest value.
+    """Return evaluated rows with losses in [0, 1], the loss before scaling, and its largest value.
 
-    `ranking` is the confidence of the judged items; a custom loss has one number for each of all items.
+    `ranking` is the confidence of the evaluated items; a custom loss has one number for each of all items.
     """
     measured = item_loss(items, loss)
     largest = _largest_value(measured, largest_loss, items.scale)
@@ -239,7 +239,7 @@ def answered_rows(
         row = int(np.argmax(undefined))
         raise DataError(
             f"confidence {ranking.name} is {ranking.values[row]} for {evaluated.describe_row(row)} ({undefined.sum()} "
-            "such items); every answered item needs one"
+            "such items); every answered item needs a finite number"
         )
     losses = np.full(len(evaluated), np.nan)
     losses[answered] = measured.values[items.answered]
@@ -249,7 +249,7 @@ def answered_rows(
         row = int(np.argmax(beyond))
         raise DataError(
             f"loss {measured.name} is {losses[row]:g} for {evaluated.describe_row(row)} ({int(beyond.sum())} such "
-            f"items), and a risk guarantee needs losses from 0 to {largest:g}"
+            f"items), but a risk guarantee needs losses from 0 to {largest:g}"
         )
     groups = None if by is None else group_names(evaluated, by)
     rows = AnsweredRows.of_items(evaluated, ranking.values, np.minimum(scaled, 1.0), groups)
@@ -269,10 +269,9 @@ def _largest_value(loss: ItemLoss, declared: float | None, scale: tuple[float, f
         return scale[1] - scale[0]
     if loss.name == "abs":
         raise ArgumentError(
-            "loss abs has no upper end, and nothing can be promised of what has none; declare the lowest and highest "
-            "score (scale=, --scale), or choose zero_one"
+            "loss abs has no largest value, which a risk guarantee needs; declare the lowest and highest score "
+            "(scale=, --scale), or choose zero_one"
         )
     raise ArgumentError(
-        f"loss {loss.name} may have no upper end, and nothing can be promised of what has none; declare the most that "
-        "it can be (largest_loss=)"
+        f"loss {loss.name} has no declared largest value, which a risk guarantee needs; pass it (largest_loss=)"
     )

@@ -1,8 +1,8 @@
 """Apply a policy: answer or defer, for every row of items, of a data frame or of a table file.
 
-Rows need no truth. A row is answered if the model answered it and its confidence reaches the threshold. A row without
-a confidence is deferred. Data with another confidence than the policy's are refused. Warnings report if confidences or
-coverage have moved since the policy was chosen, because the guarantee may then be void.
+Rows need no label. A row is answered if the model answered it and its confidence reaches the threshold. A row without
+a confidence is deferred. Data with another confidence than the policy's are rejected. A warning reports if confidences
+or coverage have changed since the policy was chosen, because the guarantee may then be void.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Applied:
         ]
         if not math.isnan(self.expected):
             lines.append(
-                f"The share answered was {self.expected:.1%} where the policy was chosen; the distributions of the "
-                f"confidence differ by {self.drift:.1%} at most."
+                f"On the data that the policy was chosen on, {self.expected:.1%} were answered; the distributions of "
+                f"the confidence differ by at most {self.drift:.1%}."
             )
         return lines
 
@@ -107,7 +107,7 @@ def apply_policy(
         output: path of the table with the decision, in the same format.
         column: name of the new column, whose values are "answer" and "defer".
         abstained: the boolean column of rows that the model itself declined. Default: a column of that name, if any.
-        calibration: the calibration artifact that the policy's confidence needs, or its path.
+        calibration: the calibration file that the policy's confidence needs, or its path.
         inputs: further files that must not be overwritten.
         unknown: any other argument is an error.
 
@@ -122,24 +122,26 @@ def apply_policy(
     """
     for argument in unknown:
         raise ArgumentError(
-            f"apply_policy takes no {argument}{_validate.suggestion(argument, _OPTIONS)}; of a table it reads the "
-            f"columns of the policy's confidence ({policy.confidence.name}) and abstained, and needs no truth"
+            f"apply_policy takes no {argument}{_validate.suggestion(argument, _OPTIONS)}; from a table it reads only "
+            f"the columns of the policy's confidence ({policy.confidence.name}) and abstained"
         )
     if not policy.has_guarantee:
-        raise ArgumentError("this policy promises nothing, and so it answers nothing; see its reason")
+        raise ArgumentError("this policy has no risk guarantee, so it answers nothing; see its reason")
     if isinstance(source, Items):
         return _decide(policy, source, calibration)
     table = open_table(source)
     if column in table.kinds:
         raise ArgumentError(
-            f"{table.label}: has a column {column!r} already; name the new one otherwise (--column)"
+            f"{table.label}: there is already a column {column!r}; pass another name (column=, --column)"
         )
     with rows_named_by(table.paths):
         items = _read_items(policy, table, abstained, calibration)
     applied = _decide(policy, items, calibration)
     if not table.paths:
         if output is not None:
-            raise ArgumentError("output is for files; the frame with the decision is in what is returned")
+            raise ArgumentError(
+                "output is for files; for a data frame, use the frame of the returned decisions"
+            )
         return replace(applied, frame=table.marked(column, applied.answer, (DEFER, ANSWER), None))
     if output is None:
         return applied
@@ -147,7 +149,9 @@ def apply_policy(
     suffix = table.paths[0].suffix.lower()
     suffix = _OUTPUT_SUFFIX.get(suffix, suffix)
     if path.suffix.lower() != suffix:
-        raise ArgumentError(f"{output}: the table is written row by row; give it the ending {suffix}")
+        raise ArgumentError(
+            f"{output}: the output has the format of the table; use the file extension {suffix}"
+        )
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
         table.marked(column, applied.answer, (DEFER, ANSWER), part)
@@ -193,7 +197,7 @@ def _read_items(
     if missing:
         raise ArgumentError(
             f"{table.label}: the policy's confidence is {name}, and there is no column {missing[0]!r}"
-            f"{_validate.suggestion(missing[0], table.kinds)}; a threshold for one confidence says nothing of another; "
+            f"{_validate.suggestion(missing[0], table.kinds)}. A threshold is valid for one confidence only; "
             f"{table.listed_columns}"
         )
     signals = {part: table.numbers(part, gaps=True) for part in needed}
@@ -214,12 +218,12 @@ def _read_items(
 
 
 def _check_range(policy: Policy, values: NDArray[np.float64]) -> None:
-    """Refuse confidences outside [0, 1] if all of the policy's were inside: they cannot be the same confidence."""
+    """Reject confidences outside [0, 1] if all of the policy's were inside: they cannot be the same confidence."""
     if not len(values):
         return
     quantiles, low, high = policy.confidence.quantiles, values.min(), values.max()
     if quantiles[0] >= 0.0 and quantiles[-1] <= 1.0 and (high > 1.0 or low < 0.0):
         raise DataError(
-            f"the confidences reach from {low:g} to {high:g}, and those of the policy lay within 0 "
-            "and 1; this is not the policy's confidence"
+            f"the confidences range from {low:g} to {high:g}, but those of the policy were between 0 and 1; pass the "
+            "policy's confidence"
         )

@@ -1,8 +1,8 @@
 """Check a policy on data that it was not chosen on: risk and coverage with intervals, and a verdict.
 
 The verdict follows from the confidence interval of the risk: kept if all of it is at most the risk limit, broken if all
-of it is above, otherwise inconclusive. The data that the policy was chosen on are refused, because the check would be
-too optimistic there.
+of it is above, otherwise inconclusive. The data that the policy was chosen on are rejected, because the check would be
+too optimistic on them.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def check_policy(
 
     Args:
         policy: the policy.
-        items: data that it was not chosen on, with truths: Items, a data frame or a path.
-        confidence: the policy's confidence; another one is refused.
-        calibration: the calibration artifact that its confidence needs, or its path.
+        items: data that it was not chosen on, with labels: Items, a data frame or a path.
+        confidence: the policy's confidence; any other is an error.
+        calibration: the calibration file that its confidence needs, or its path.
         loss: the custom loss, if the policy was chosen with one. Default: the policy's loss.
         level: confidence level of the intervals.
         columns: how to read a data frame or a file: arguments of `abstain.read`, such as truth="y", cluster="patient".
@@ -123,35 +123,33 @@ def check_policy(
     >>> items = Items.from_arrays([1] * 200, [1] * 150 + [0] * 50, confidence=sure)
     >>> new = Items.from_arrays([1] * 200, [1] * 180 + [0] * 20, confidence=sure)
     >>> print(check_policy(choose_threshold(items, risk=0.1), new))
-    The promise that at most 10% of answers are wrong is kept.
+    The risk guarantee that at most 10% of answers are wrong is kept.
     """
     _validate.level(level)
     if not policy.has_guarantee:
-        raise ArgumentError("this policy promises nothing, and there is nothing to check; see its reason")
+        raise ArgumentError("this policy has no risk guarantee to check; see its reason")
     if confidence not in (None, policy.confidence.name):
         raise ArgumentError(
-            f"the policy is for the confidence {policy.confidence.name}, and its threshold says nothing of {confidence}"
+            f"the policy is for the confidence {policy.confidence.name}; its threshold is not valid for {confidence}"
         )
     items = items_of_argument(items, columns, check_policy)
     ranking = policy_confidence(policy, items.evaluated, calibration)
     if policy.loss.name in LOSS_NAMES:
         loss = policy.loss.name
     if loss is None:
-        raise ArgumentError(
-            f"the policy was chosen by a loss of your own ({policy.loss.name}); pass it (loss=)"
-        )
+        raise ArgumentError(f"the policy was chosen with a custom loss ({policy.loss.name}); pass it (loss=)")
     rows, item_loss, _ = answered_rows(items, ranking, loss, policy.loss.largest, policy.by)
     if item_loss.name != policy.loss.name:
         raise ArgumentError(
-            f"the policy was chosen by the loss {policy.loss.name}, and this is {item_loss.name}"
+            f"the policy was chosen with the loss {policy.loss.name}, but loss= is {item_loss.name}; pass the same one"
         )
     if _is_same_data(policy, items, rows):
         raise ArgumentError(
-            "these are the data that the policy was chosen on, and it would flatter itself there; check it on others, "
-            "or divide the data before choosing (--split, abstain.thresholds.split_by_cluster)"
+            "these are the data that the policy was chosen on, and a check on them would be too optimistic; use other "
+            "data, or divide the data before choosing (--split, abstain.thresholds.split_by_cluster)"
         )
     if not len(rows):
-        raise DataError("there is no item to check on: none is answered or abstained")
+        raise DataError("there is no item to check the policy on: no item is answered or abstained")
     answer = rows.confidence >= policy.thresholds(rows.groups, len(rows))
     risk, coverage = _estimate_risk_and_coverage(policy, rows, answer, level)
     counts = rows.item_counts
@@ -206,7 +204,7 @@ def _estimate_risk_and_coverage(
     """Return the limited risk and the coverage at the fixed threshold, with jackknife intervals over clusters."""
     about: dict[str, Any] = {"level": level, "n": len(rows), "clusters": len(rows.names)}
     if not answer.any():
-        return Estimate(float("nan"), reason="nothing is answered", **about), Estimate(0.0, **about)
+        return Estimate(float("nan"), reason="no item is answered", **about), Estimate(0.0, **about)
     columns = Columns.of(
         len(rows),
         answered=answer,
@@ -254,10 +252,14 @@ def _verdict(policy: Policy, risk: Estimate, answered: float) -> tuple[str, str]
     if not answered:
         return (
             INCONCLUSIVE,
-            "nothing is answered, and a policy that answers nothing keeps and breaks no promise",
+            "no item is answered, so the guarantee is neither kept nor broken",
         )
     above = beyond(risk, policy.risk, upwards=True)
     if above is None:
-        reason = "" if risk.interval is not None else "the interval rests on a single cluster"
+        reason = (
+            ""
+            if risk.interval is not None
+            else "there is only one cluster, so there is no confidence interval"
+        )
         return INCONCLUSIVE, reason
     return (BROKEN if above else KEPT), ""

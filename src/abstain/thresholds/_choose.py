@@ -67,21 +67,22 @@ def choose_threshold(
 ) -> Policy:
     """Return the policy that answers most and whose risk is guaranteed, or a policy without a threshold.
 
-    The promise "selective" limits the risk among answers. The promise "joint" limits the risk per item asked, which
-    deferring reduces by itself. The default method depends on the data:
+    The risk type "selective" limits the risk among answers. The risk type "joint" limits the risk per item asked, which
+    is reduced by deferring. The default method depends on the data:
 
-    - items in clusters: a t test over clusters, which is asymptotic;
-    - fewer than 20 clusters, or `finite_sample`: betting;
-    - items without clusters: the exact binomial test if the loss is 0 or 1, otherwise the Hoeffding-Bentkus test;
-    - `sure` is None: conformal risk control, which limits the joint risk on average.
+    - items in clusters: a t test over clusters, which is asymptotic
+    - fewer than 20 clusters, or `finite_sample`: betting
+    - items without clusters: the exact binomial test if the loss is 0 or 1, otherwise the Hoeffding-Bentkus test
+    - ``sure=None``: conformal risk control, which limits the joint risk on average
 
     Args:
-        items: the data to choose on: Items, a data frame or a path, as for `abstain.evaluate`. Check it on others.
+        items: the data to choose on: Items, a data frame or a path, as for `abstain.evaluate`. Check the policy on
+            other data.
         risk: the largest acceptable risk, such as 0.05 or "5%", fixed before looking at the data.
         sure: the probability with which the guarantee holds; None for one that holds on average.
         risk_type: "selective" or "joint".
         confidence: the confidence that ranks the answers. Default: the default of the source.
-        calibration: the calibration artifact that a calibrated confidence needs, or its path.
+        calibration: the calibration file that a calibrated confidence needs, or its path.
         loss: "zero_one", "abs_norm", "abs", a function of (truth, prediction), or one number per item.
         largest_loss: the largest value that a custom loss can have. Default for "abs": the width of the declared scale.
         method: "binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr" or "crc".
@@ -165,13 +166,11 @@ def choose_threshold(
 
 def _check_rows(rows: AnsweredRows) -> None:
     if not len(rows):
-        raise DataError("there is no item to choose on: none is answered or abstained")
+        raise DataError("there is no item to choose a threshold on: no item is answered or abstained")
     if not rows.answered.any():
-        raise DataError("nothing was answered, so that there is no confidence to choose a threshold of")
+        raise DataError("no item was answered, so there is no confidence to choose a threshold from")
     if len(rows.names) < 2:
-        raise DataError(
-            f"one {rows.cluster_noun} alone says nothing about others; a promise needs items of several"
-        )
+        raise DataError(f"there is only one {rows.cluster_noun}; a risk guarantee needs items of several")
 
 
 def _choose_for_all_and_by_group(
@@ -278,10 +277,10 @@ def _describe_data(request: ThresholdRequest, items: Items, rows: AnsweredRows) 
 def guaranteed_thresholds(
     items: Items, values: Floats, loss: Floats, risks: Sequence[float], *, sure: float = 0.95
 ) -> dict[float, float]:
-    """Return the threshold that the default method guarantees for each risk; risks without one are left out.
+    """Return the threshold that the default method guarantees for each risk; risks without one are omitted.
 
-    Every judged item has a confidence (`values`) and a loss in [0, 1], NaN if it is not answered. Each guarantee holds
-    with the probability `sure`, by itself.
+    Every evaluated item has a confidence (`values`) and a loss in [0, 1], NaN if it is not answered. Each guarantee by
+    itself holds with the probability `sure`.
     """
     rows = AnsweredRows.of_items(items, values, loss)
     if not rows.answered.any() or len(rows.names) < 2:
@@ -300,22 +299,22 @@ def guaranteed_thresholds(
 def _assumptions(request: ThresholdRequest, rows: AnsweredRows) -> tuple[str, ...]:
     units = f"{rows.noun}s"
     assumptions = [
-        f"the {units} to come are drawn like those that the threshold was chosen on, and independently of one another",
-        "the risk, the sureness and the method were decided on before looking at these data, and tried once",
+        f"future {units} are independent and come from the same distribution as those that the threshold was chosen on",
+        "the risk, its probability and the method were fixed before looking at these data, and used once",
     ]
     if not rows.clustered:
         assumptions.append(
-            "no two items belong to the same patient, document or conversation: no clusters are known here"
+            "no two items belong to the same patient, document or conversation, because no clusters were named"
         )
     if request.method == "cluster-t":
         assumptions.append(f"there are many {units}: the test is asymptotic")
     if request.method in ("betting", "hoeffding-bentkus") and rows.clustered:
         assumptions.append(f"no {rows.noun} has more than {request.largest_cluster_of(rows):g} items")
     if request.method == "crc" and rows.clustered:
-        assumptions.append(f"the risk that is kept to is the mean over {units} of the risk within each")
+        assumptions.append(f"the guaranteed risk is the mean over {units} of the risk within each")
     if request.needless is not None:
         assumptions.append(
-            "an item that the model itself declined has no answer, and counts as deferred for good reason"
+            "an item that the model itself declined has no answer, and does not count as deferred needlessly"
         )
     return tuple(assumptions)
 
@@ -324,25 +323,26 @@ def _warnings(request: ThresholdRequest, items: Items, rows: AnsweredRows) -> li
     warnings = []
     if not rows.clustered and "cluster" in items.unnamed:
         message = (
-            "every item is taken as independent of all others, because no cluster was named; where several belong to "
-            "one patient or document the promise does not hold (--cluster, cluster=)"
+            "every item is treated as independent, because no cluster was named; if several items belong to one "
+            "patient or document, the risk guarantee does not hold: name the cluster (--cluster, cluster=)"
         )
         warnings.append(ResultWarning("clusters_unnamed", message))
     elif request.method == "cluster-t" and len(rows.names) < 2 * FEW_CLUSTERS:
         message = (
-            f"{len(rows.names)} {items.cluster_noun}s are few for a t test; betting holds for any number "
+            f"{len(rows.names)} {items.cluster_noun}s are few for a t test; the betting test is valid for any number "
             "(--finite-sample, finite_sample=True)"
         )
         warnings.append(ResultWarning("few_clusters", message))
     if rows.constant_confidence:
         constant = rows.confidence[rows.answered][0]
         message = (
-            f"the confidence of every answer is {constant:g}; a constant confidence ranks nothing, so any threshold "
-            "answers everything or nothing"
+            f"every answer has the same confidence, {constant:g}, so any threshold answers all items or none"
         )
         warnings.append(ResultWarning("constant_confidence", message))
-    left = items.counts.failed + items.counts.unscored
-    if left > 0.01 * max(items.counts.n, 1):
-        message = f"{left:,} items failed or have no truth, and are not part of the promise"
+    not_evaluated = items.counts.failed + items.counts.unscored
+    if not_evaluated > 0.01 * max(items.counts.n, 1):
+        message = (
+            f"{not_evaluated:,} items failed or have no label, and the risk guarantee does not include them"
+        )
         warnings.append(ResultWarning("left_out", message))
     return warnings

@@ -48,22 +48,22 @@ def confidence_drift(policy: Policy, values: Floats) -> float:
 def drift_warnings(
     policy: Policy, values: Floats, coverage: float, clusters: int
 ) -> tuple[ResultWarning, ...]:
-    """Return a warning each if confidences, or coverage, have moved further than chance would explain."""
+    """Return a warning each if confidences, or coverage, have changed more than chance would explain."""
     warnings = []
     variance = 1.0 / max(policy.confidence.clusters, 1) + 1.0 / max(clusters, 1)
     drift, expected = confidence_drift(policy, values), expected_coverage(policy)
     if drift > max(_LEAST_DRIFT, _KOLMOGOROV * math.sqrt(variance)):
         message = (
-            f"the confidences have moved: their distribution differs by {drift:.1%} from that of the data that the "
-            "policy was chosen on, more than chance would do; the promise may be void"
+            f"the confidences have changed: their distribution differs by {drift:.1%} from that of the data that the "
+            "policy was chosen on, which is more than chance explains; the risk guarantee may be void"
         )
         warnings.append(ResultWarning("confidence_drift", message))
     if not math.isnan(expected):
         noise = _NORMAL * math.sqrt(expected * (1.0 - expected) * variance)
         if abs(coverage - expected) > max(_LEAST_DRIFT, noise):
             message = (
-                f"the share answered has moved from {expected:.1%} to {coverage:.1%}, more than chance would "
-                "do; the promise may be void"
+                f"the coverage has changed from {expected:.1%} to {coverage:.1%}, which is more than chance explains; "
+                "the risk guarantee may be void"
             )
             warnings.append(ResultWarning("coverage_drift", message))
     return tuple(warnings)

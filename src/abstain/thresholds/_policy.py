@@ -100,7 +100,7 @@ class GroupThreshold(Struct, frozen=True, kw_only=True):
 
 
 class CalibrationHash(Struct, frozen=True, kw_only=True):
-    """The calibration artifact behind a confidence."""
+    """The calibration file behind a confidence."""
 
     method: str
     sha256: str
@@ -111,7 +111,7 @@ class PolicyConfidence(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: a signal, a variant, or an expression of them.
-        calibration: the calibration artifact that it needs.
+        calibration: the calibration file that it needs.
         quantiles: evenly spaced quantiles of the answered items, ascending.
         clusters: number of clusters behind the quantiles.
         percent: True if the column was in percent and was divided by 100.
@@ -238,7 +238,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         if self.by is None or self.worst:
             return np.full(length, math.inf if self.threshold is None else self.threshold)
         if groups is None:
-            raise ArgumentError(f"the policy has one threshold per {self.by}, and that column is not here")
+            raise ArgumentError(
+                f"the policy has one threshold per {self.by}, but the column {self.by!r} is missing"
+            )
         by_group = {group.group: group.threshold for group in self.groups if group.threshold is not None}
         # An unknown group has no guarantee and is deferred.
         return np.array([by_group.get(name, math.inf) for name in groups.tolist()], dtype=np.float64)
@@ -294,20 +296,18 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     file = _files.SourceFile(path)
     record = _files.parse_json(file.read(), file)
     if not _has_policy_keys(record):
-        raise FormatError(f"{file}: not a policy; it must be an object with promise, risk and method")
+        raise FormatError(f"{file}: not a policy; it must be an object with risk_type, risk and method")
     version = record.get("schema_version", VERSION)
     if version != VERSION:
         newer = isinstance(version, str) and version.isdigit() and int(version) > int(VERSION)
-        which = (
-            "newer schema than this release of abstain reads; update abstain"
-            if newer
-            else "schema that is not known"
+        problem = "is newer than this release of abstain; update abstain" if newer else "is unsupported"
+        raise FormatError(
+            f"{file}: the schema of this policy {problem} (supported schema_version: {VERSION})"
         )
-        raise FormatError(f"{file}: a policy of a {which} (schema_version {VERSION} is read here)")
     policy = _files.convert(record, Policy, f"{file}: not a policy")
     quantiles = policy.confidence.quantiles
     if any(high < low for low, high in pairwise(quantiles)):
-        raise FormatError(f"{file}: not a policy: confidence.quantiles must not fall")
+        raise FormatError(f"{file}: not a policy: confidence.quantiles must be in ascending order")
     if policy.has_guarantee and policy.method != "crc" and policy.sure is None:
         raise FormatError(f"{file}: not a policy: {policy.method} needs a value for sure")
     return policy
@@ -323,7 +323,8 @@ def policy_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "abstain policy",
-        "description": "What `abstain threshold` writes: a threshold with its promise, or the reason for having none.",
+        "description": "The policy that `abstain threshold` writes: a threshold with its risk guarantee, or the reason "
+        "why there is none.",
         **form,
         "$defs": dict(definitions),
     }

@@ -49,7 +49,7 @@ def rate(value: float | str, name: str = "risk") -> float:
 class ThresholdRequest:
     """Arguments of `choose_threshold` that fit together.
 
-    `method` and `search` are empty until `with_method_for` sets them. `sure` is None for conformal risk control (crc).
+    `method` and `search` are empty until `with_method_for` sets them. Conformal risk control (crc) has no `sure`.
     """
 
     risk: float
@@ -67,18 +67,18 @@ class ThresholdRequest:
     def __post_init__(self) -> None:
         if self.sure is None and self.risk_type != JOINT:
             raise ArgumentError(
-                "a risk that is kept to on average (crc) is the joint one, which never falls when more is answered; "
-                "choose promise joint, or say how sure (sure=, --sure)"
+                "a guarantee on average (crc) is only possible for the joint risk; choose the risk type joint "
+                "(risk_type=, --risk-type), or pass the probability with which the guarantee holds (sure=, --sure)"
             )
         if self.sure is None and self.method not in ("", "crc"):
             raise ArgumentError(
-                f"{self.method} makes a promise with some sureness; say which (sure=, --sure)"
+                f"{self.method} needs the probability with which the guarantee holds; pass it (sure=, --sure)"
             )
         if self.worst and self.by is None:
-            raise ArgumentError("worst is about groups; name their column (by=, --by)")
+            raise ArgumentError("worst needs groups; name their column (by=, --by)")
         if self.needless is not None and (self.by is not None or self.method == "sgr" or self.sure is None):
             raise ArgumentError(
-                "needless goes with one threshold for all, and with a test; leave by, crc and sgr out"
+                "needless needs one threshold for all items and a test; it cannot be combined with by, crc or sgr"
             )
 
     @property
@@ -102,20 +102,19 @@ class ThresholdRequest:
             method = "betting" if finite_sample or len(rows.names) < FEW_CLUSTERS else "cluster-t"
         if finite_sample and method == "cluster-t":
             raise ArgumentError(
-                "cluster-t is asymptotic, and finite_sample asks for a test that is not; leave one out"
+                "cluster-t is asymptotic, but finite_sample requires a test that is not; remove one of the two"
             )
         if method in ("binomial", "sgr") and rows.clustered:
             raise ArgumentError(
-                f"{method} takes items as independent, and some {rows.cluster_noun}s have several here: such promises "
-                "are broken far too often; choose cluster-t or betting"
+                f"{method} needs independent items, but some {rows.cluster_noun}s have several items, and the "
+                "guarantee would fail too often; choose cluster-t or betting"
             )
         if method in ("binomial", "sgr") and not rows.binary:
-            raise ArgumentError(
-                f"{method} needs answers that are right or wrong; choose hoeffding-bentkus or betting"
-            )
+            raise ArgumentError(f"{method} needs a loss that is 0 or 1; choose hoeffding-bentkus or betting")
         if method == "sgr" and self.risk_type == JOINT:
             raise ArgumentError(
-                "sgr is about the risk among answers; choose promise selective, or another method"
+                "sgr limits the risk among answers; choose the risk type selective (risk_type=, --risk-type), or "
+                "another method"
             )
         search = {"sgr": "binary-search", "crc": "none"}.get(method) or self.search or "fixed-sequence"
         return replace(self, method=method, search=search)
@@ -127,7 +126,7 @@ class ThresholdRequest:
         observed, declared = float(rows.asked.max()), self.largest_cluster
         if declared is not None and observed > declared:
             raise DataError(
-                f"a cluster has {observed:g} items, and largest_cluster says that none has more than {declared}"
+                f"a cluster has {observed:g} items, but largest_cluster is {declared}; pass the largest possible number"
             )
         return observed if declared is None else float(declared)
 
@@ -136,5 +135,5 @@ def descending_grid(grid: Sequence[float]) -> Floats:
     """Return distinct thresholds, the largest first."""
     thresholds = sorted({_validate.real(value, "grid") for value in grid}, reverse=True)
     if not thresholds:
-        raise ArgumentError("grid must name at least one threshold")
+        raise ArgumentError("grid must contain at least one threshold")
     return np.array(thresholds)

@@ -110,7 +110,7 @@ class RiskTable:
         """Sum answered rows, whose losses lie in [0, 1]; a weight is the number of items that a row represents.
 
         Without `thresholds`, which are descending, they are read from the confidences: at most `most` of them, None for
-        one per distinct confidence. `cluster` is None if items are independent. The other arguments are attributes.
+        one per distinct confidence. Pass no `cluster` if items are independent. The other arguments are attributes.
         """
         if thresholds is None:
             rank, levels = keys_descending(confidence)

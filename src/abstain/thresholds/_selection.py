@@ -30,8 +30,8 @@ _START = 0.2
 # Maximum number of thresholds. With more, the sequence is more likely to end early by chance.
 _MOST_THRESHOLDS = 100
 # The betting test finds its thresholds on this proportion of the clusters, at least `_LEAST_SPLIT`, and tests them on
-# the others. It begins at `_ROOM` times the coverage at which answers without an error would be enough.
-_SPLIT, _LEAST_SPLIT, _ROOM = 0.1, 10, 1.75
+# the others. It begins at `_ERROR_MARGIN` times the coverage at which answers without an error would be enough.
+_SPLIT, _LEAST_SPLIT, _ERROR_MARGIN = 0.1, 10, 1.75
 _HALVINGS = 30
 
 
@@ -105,10 +105,10 @@ class Selection:
         wanted = request.start
         if wanted is None:
             # The coverage at which answers without an error, or as many clusters of the largest size, are just enough.
-            # With room for errors, but not so much that few steps remain.
+            # A larger coverage leaves a margin for errors, but must not leave only a few steps.
             units = self.table.largest if request.method in ("betting", "hoeffding-bentkus") else 1.0
             needed = request.least_answers * units / self.table.items
-            wanted = min(max(_START, min(_ROOM * needed, (needed + reach) / 2.0)), 0.9 * reach)
+            wanted = min(max(_START, min(_ERROR_MARGIN * needed, (needed + reach) / 2.0)), 0.9 * reach)
         return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 
     def p_values(self) -> Floats:
@@ -189,22 +189,20 @@ def reason_for_none(selection: Selection, rows: AnsweredRows) -> str:
     """Return why no step is selected: too few data even without errors, or observed risks that are too high."""
     request, table = selection.request, selection.full_table or selection.table
     if request.method == "crc":
-        return "even one more wrong answer would exceed the risk on average"
+        return "with one more wrong answer, the average risk would be above the limit at every threshold"
     by_cluster = request.method in ("betting", "hoeffding-bentkus") and not table.independent
     count = table.clusters if by_cluster else float(table.answered[-1])
     least = math.ceil(request.least_answers)
     if count < least:
         units = f"{rows.cluster_noun}s" if by_cluster else "answers"
-        return f"even without a single error it would take {least:,} {units}, and here are {count:,.0f}"
+        return f"even without a single error, {least:,} {units} are needed, and there are {count:,.0f}"
     if rows.constant_confidence:
-        return (
-            "a constant confidence ranks nothing, and all answers together are not shown to keep to the risk"
-        )
+        return "every answer has the same confidence, and the risk of all answers is not shown to be within the limit"
     if request.needless is not None:
-        return "no threshold is shown to keep to both limits"
+        return "no threshold is shown to be within both limits"
     if np.isfinite(table.risk).any() and float(np.nanmin(table.risk)) > request.risk:
-        return "no threshold was even seen to keep to the risk"
-    return "the data are too few to show that any threshold keeps to the risk"
+        return "the observed risk is above the limit at every threshold"
+    return "there are too few data to show that the risk is within the limit at any threshold"
 
 
 def alternative(selection: Selection) -> Alternative:

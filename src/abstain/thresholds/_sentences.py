@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from abstain.thresholds._policy import GroupThreshold, Observed, Policy
 
 _TESTS = {
-    "binomial": "exact binomial test: it holds for any number of items, as long as they are independent of one another",
-    "sgr": "selection with guaranteed risk (SGR), exact binomial bounds: items must be independent of one another",
-    "hoeffding-bentkus": "test of Hoeffding and Bentkus: it holds for any number of {units}",
-    "betting": "test by betting: it holds for any number of {units}, whatever they share",
-    "cluster-t": "t test over {units}: asymptotic, so it is close for many {units} and holds exactly for none; betting "
-    "holds for any number (--finite-sample, finite_sample=True), and answers less",
-    "crc": "conformal risk control: it holds on average over data sets like this one, not with a given sureness",
+    "binomial": "the exact binomial test, which is valid for any number of items if they are independent",
+    "sgr": "selection with guaranteed risk (SGR) and exact binomial bounds, which are valid if items are independent",
+    "hoeffding-bentkus": "the Hoeffding-Bentkus test, which is valid for any number of {units}",
+    "betting": "the betting test, which is valid for any number of {units}",
+    "cluster-t": "a t test over {units}, which is asymptotic: accurate for many {units}, but never exact. The betting "
+    "test is valid for any number of {units} (--finite-sample, finite_sample=True), but usually answers less",
+    "crc": "conformal risk control, whose guarantee holds on average over data sets like this one, and not with a "
+    "stated probability",
 }
 
 
@@ -65,38 +66,41 @@ def policy_lines(policy: Policy) -> list[str]:
         lines.append(_explain_none(policy, policy))
     units = f"{policy.data.cluster_noun}s"
     how = _TESTS[policy.method].format(units=units)
-    lines.append(f"Shown by the {how}." if policy.has_guarantee else f"Tried: the {how}.")
-    seen = policy.observed
-    if seen is not None and seen.risk is not None and policy.threshold is not None:
-        lines.append(f"On the data that it was chosen on, {_observed_errors(policy, seen)}.")
+    lines.append(f"The guarantee comes from {how}." if policy.has_guarantee else f"Tested with {how}.")
+    observed = policy.observed
+    if observed is not None and observed.risk is not None and policy.threshold is not None:
+        lines.append(f"On the data that the threshold was chosen on, {_observed_errors(policy, observed)}.")
     if policy.must_decline > 0.0:
         lines.append(
-            f"Any policy with this risk has to decline at least {_whole_percent(policy.must_decline)} of the answers: "
-            f"of all of them, {_overall_risk(policy)}."
+            f"Any policy with this risk must decline at least {_whole_percent(policy.must_decline)} of the answers, "
+            f"because {_overall_risk(policy)}."
         )
     return lines
 
 
 def _headline(policy: Policy) -> str:
-    aim = "So that on average" if policy.sure is None else f"To be {format_percent(policy.sure)} sure that"
-    aim += f" {guarantee_clause(policy)}"
+    guarantee = guarantee_clause(policy)
     if policy.by is not None and policy.worst:
-        aim += f" in every group of {policy.by}"
+        guarantee += f" in every group of {policy.by}"
+    if policy.threshold is None and (policy.by is None or policy.worst):
+        certainty = "on average," if policy.sure is None else f"{format_percent(policy.sure)} sure that"
+        return f"No threshold has this guarantee: {certainty} {guarantee}."
+    aim = "So that on average" if policy.sure is None else f"To be {format_percent(policy.sure)} sure that"
+    aim += f" {guarantee}"
     if policy.by is not None and not policy.worst:
         guaranteed = sum(group.threshold is not None for group in policy.groups)
-        aim += f", for each {policy.by} by itself"
+        aim += f", for each {policy.by} separately"
         return f"{aim}, {guaranteed} of {len(policy.groups)} groups have a threshold."
-    if policy.threshold is None:
-        return f"Nothing can be promised: {aim[0].lower()}{aim[1:]}, no threshold will do."
     return f"{aim}, answer {_answer_rule(policy)}."
 
 
 def _answer_rule(chosen: GroupThreshold | Policy) -> str:
-    seen = chosen.observed
-    words = f"those with a confidence of at least {chosen.shown_threshold:.10g}"
-    if seen is None:
-        return words
-    return f"{words}: {_whole_percent(seen.coverage)} of items, {seen.answered:,} of {seen.items:,}"
+    observed = chosen.observed
+    rule = f"those with a confidence of at least {chosen.shown_threshold:.10g}"
+    if observed is None:
+        return rule
+    coverage = _whole_percent(observed.coverage)
+    return f"{rule}: {coverage} of items, {observed.answered:,} of {observed.items:,}"
 
 
 def _group_line(policy: Policy, chosen: GroupThreshold) -> str:
@@ -104,39 +108,39 @@ def _group_line(policy: Policy, chosen: GroupThreshold) -> str:
     if chosen.threshold is None:
         if policy.worst and chosen.observed is not None:
             return f"{name}: {_observed_errors(policy, chosen.observed)}."
-        return f"{name}: nothing can be promised. {_explain_none(policy, chosen)}"
+        return f"{name}: no threshold has this guarantee. {_explain_none(policy, chosen)}"
     return f"{name}: answer {_answer_rule(chosen)}."
 
 
 def _explain_none(policy: Policy, chosen: GroupThreshold | Policy) -> str:
-    """Return why there is no guarantee, what could have been guaranteed, and what it would take."""
+    """Return why there is no guarantee, the smallest risk that could have one, and the number of clusters needed."""
     noun = policy.data.cluster_noun
     sentences = [f"{chosen.reason[0].upper()}{chosen.reason[1:]}."] if chosen.reason else []
-    instead = chosen.alternative
-    if instead is None:
+    alternative = chosen.alternative
+    if alternative is None:
         return " ".join(sentences)
-    if instead.risk is None:
-        sentences.append("No risk below 100% can be promised with these data.")
+    if alternative.risk is None:
+        sentences.append("No risk below 100% can be guaranteed with these data.")
     else:
         sentences.append(
-            f"The best that could have been promised with these data is a risk of {format_percent(instead.risk)}; "
-            "whoever takes that now chooses after looking, and needs new data for it."
+            f"The smallest risk that these data could have guaranteed is {format_percent(alternative.risk)}, but to "
+            "choose it now, after seeing the data, is not valid: it needs new data."
         )
-    if policy.needless is None and instead.clusters is None:
+    if policy.needless is None and alternative.clusters is None:
         sentences.append(
-            f"More {noun}s alone would not help: no threshold was seen to keep to {format_percent(policy.risk)}. A "
-            "larger risk would, or a confidence that ranks better."
+            f"More {noun}s would not help: no threshold has an observed risk of at most {format_percent(policy.risk)}. "
+            "Accept a larger risk, or use a confidence that ranks better."
         )
     elif policy.needless is None:
         sentences.append(
-            f"About {instead.clusters:,} {noun}s like these would do; here are {policy.data.clusters:,}."
+            f"About {alternative.clusters:,} {noun}s like these would be enough; there are {policy.data.clusters:,}."
         )
     return " ".join(sentences)
 
 
 def _observed_errors(policy: Policy, observed: Observed) -> str:
     if observed.risk is None:
-        return "nothing is answered"
+        return "no item is answered"
     error_rate = format_percent(observed.wrong / max(observed.answered, 1))
     errors = f"{observed.wrong:,} of {observed.answered:,} answers are wrong ({error_rate})"
     if policy.loss.name == "zero_one":
@@ -145,28 +149,29 @@ def _observed_errors(policy: Policy, observed: Observed) -> str:
 
 
 def _overall_risk(policy: Policy) -> str:
-    amount = "nothing" if policy.data.risk is None else format_percent(policy.data.risk)
+    amount = "0%" if policy.data.risk is None else format_percent(policy.data.risk)
     if policy.loss.name == "zero_one":
-        return f"{amount} are wrong"
-    return f"the mean loss is {amount} of the largest"
+        return f"{amount} of all answers are wrong"
+    return f"the mean loss of all answers is {amount} of the largest"
 
 
 def check_lines(check: PolicyCheck) -> list[str]:
     """Return a check in sentences: the verdict, then risk and coverage with intervals."""
     policy = check.policy
-    risk_type = f"the promise that {guarantee_clause(policy)} is"
+    guarantee = f"the risk guarantee that {guarantee_clause(policy)} is"
     verdict = {
-        "kept": f"{risk_type} kept",
-        "broken": f"{risk_type} broken",
-        "inconclusive": f"inconclusive: the data do not show whether {risk_type} kept",
+        "kept": f"{guarantee} kept",
+        "broken": f"{guarantee} broken",
+        "inconclusive": f"inconclusive: the data do not show whether {guarantee} kept",
     }[check.verdict]
     lines = [f"{verdict[0].upper()}{verdict[1:]}."]
     if check.reason:
         lines.append(f"{check.reason[0].upper()}{check.reason[1:]}.")
-    what = "Risk of what is answered" if policy.risk_type == "selective" else "Risk per item asked"
-    level = f"{format_percent(check.risk.level)} intervals over {check.clusters:,} {check.cluster_noun}s"
+    risk = "Risk among answers" if policy.risk_type == "selective" else "Risk per item asked"
+    level = f"{format_percent(check.risk.level)} confidence intervals"
+    intervals = f"{level} over {check.clusters:,} {check.cluster_noun}s"
     lines.append(
-        f"{what} {_format_estimate(check.risk)}, coverage {_format_estimate(check.coverage)} ({level})."
+        f"{risk} {_format_estimate(check.risk)}, coverage {_format_estimate(check.coverage)} ({intervals})."
     )
     lines += [
         f"{policy.by} {group.group or '(none)'}: {group.verdict}, risk {_format_estimate(group.risk)}, coverage "
@@ -174,7 +179,7 @@ def check_lines(check: PolicyCheck) -> list[str]:
         for group in check.groups
     ]
     lines.append(
-        f"Answered are {check.answered:,} of {check.items:,} items; {check.wrong:,} of them are wrong."
+        f"The policy answers {check.answered:,} of {check.items:,} items; {check.wrong:,} of these answers are wrong."
     )
     return lines
 

@@ -90,7 +90,10 @@ def guarantee_definitions(result: Result, policies: Mapping[str, Policy]) -> dic
         "decided on before looking; trying several and keeping the best is no promise."
     }
     for policy in policies.values():
-        how = next((line for line in policy.lines if line.startswith(("Shown by", "Tried:"))), "")
+        how = next(
+            (line for line in policy.lines if line.startswith(("The guarantee comes from", "Tested with"))),
+            "",
+        )
         definitions["How it is promised"] = f"{how} It rests on this: {'; '.join(policy.assumptions)}."
     return definitions
 
