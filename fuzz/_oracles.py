@@ -49,17 +49,17 @@ _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 _NOT_AGGREGATED = "--engine: numpy"
 # Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
 REFUSALS = (
-    r"there is no (?:signal|confidence|item to judge)",
+    r"there is no (?:signal|confidence|item to (?:judge|evaluate))",
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|signal|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"correctness is [01] for all",
     r"has no standard error to go by",
     r"cannot be divided into two parts",
-    r"stands? twice|have the same name",
+    r"stands? twice|appears? twice|have the same name",
     r"the ending (?:means|decides|\.)",
     r"alone says nothing about others|no item is answered",
     r"is known to be no probability",
-    r"rows are not matched by their places",
+    r"rows are not matched by their order",
     r"is not compared at matched coverage",
     r"real numbers",
     r"aggregates tables in files",

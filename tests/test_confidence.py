@@ -144,7 +144,7 @@ def test_a_signal_that_nobody_has() -> None:
 
 def test_a_stated_confidence_outside_its_scale() -> None:
     with pytest.raises(
-        SignalError, match="verbalized_confidence within 1 to 5, which it is not for cluster 300"
+        SignalError, match="verbalized_confidence from 1 to 5, and it is outside for cluster 300"
     ):
         confidence_values(items_with(FULL | {"verbalized_confidence": 6}), "verbalized")
 
@@ -190,7 +190,7 @@ class TestSelect:
 
     @pytest.mark.parametrize("name", ["calibrated", "verbalized_calibrated", "calibrated:token_msp"])
     def test_calibrated_variants_need_an_artifact(self, name: str) -> None:
-        with pytest.raises(ArgumentError, match="needs a calibration artifact"):
+        with pytest.raises(ArgumentError, match="needs a calibration file"):
             select(name, items_with(FULL))
 
 
@@ -225,7 +225,7 @@ class TestOwnVariants:
             register_confidence(name, lambda a: a, needs=["a"])
 
     def test_built_in_ones_stay(self) -> None:
-        with pytest.raises(ArgumentError, match="no confidence 'llm' of yours"):
+        with pytest.raises(ArgumentError, match="'llm' is not a confidence that was added"):
             unregister_confidence("llm")
 
 
@@ -312,12 +312,12 @@ def test_what_is_said_where_there_is_none() -> None:
     assert no_confidence(bare).startswith(f"{sentence}: add a column with one number per answer")
     # A log is recorded in another way than a table.
     told = no_confidence(bare.with_provenance(format="inspect"))
-    assert told.startswith(f"{sentence}: ask for log-probabilities")
+    assert told.startswith(f"{sentence}: request log-probabilities")
     page, _, anchor = told.partition("(")[2].rpartition("(")[2].rstrip(")").partition("#")
     assert "likelihoods" in no_confidence(bare.with_provenance(format="lm-eval"))
     headings = (Path(__file__).parents[1] / page).read_text().lower().splitlines()
     assert f"## {anchor.replace('-', ' ')}" in headings
-    with pytest.raises(ArgumentError, match="no confidence was asked for"):
+    with pytest.raises(ArgumentError, match="no confidence was requested"):
         select((), items_with(FULL))
 
 

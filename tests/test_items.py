@@ -112,9 +112,9 @@ def test_bad_records_are_refused(records: list[dict[str, object]], message: str)
 
 
 def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(DataError, match="prediction has 1 rows where 2 were expected"):
+    with pytest.raises(DataError, match="prediction has 1 rows, but 2 were expected"):
         Items.from_arrays([1, 2], [1])
-    with pytest.raises(DataError, match="signal s has 1 rows where 2 were expected"):
+    with pytest.raises(DataError, match="signal s has 1 rows, but 2 were expected"):
         Items.from_arrays([1, 2], [1, 2], signals={"s": [1]})
 
 
@@ -142,5 +142,5 @@ def test_names_are_held_as_they_are() -> None:
     assert items.cluster_index.tolist() == [1, 0, 1]
     assert items.item.tolist() == [2**63, -1, 0]
     for ragged in ({"intervals": [[1], [1, 2]]}, {"sets": [[1], [1, 0]], "classes": ["1", "2"]}):
-        with pytest.raises(DataError, match=r"must hold (two numbers|one boolean per class)"):
+        with pytest.raises(DataError, match=r"must contain (two numbers|one boolean per class)"):
             Items.from_arrays([1, 2], [1, 2], **ragged)

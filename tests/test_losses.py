@@ -72,7 +72,7 @@ def test_real_numbers_need_a_word(truth: list[float], prediction: list[float], w
         item_loss(items)
     with pytest.raises(ArgumentError, match=message):
         evaluate(items, resamples=0)
-    assert item_loss(items, "abs").rule == "loss abs: asked for"
+    assert item_loss(items, "abs").rule == "loss abs: requested"
 
 
 def test_only_answered_rows_decide() -> None:
@@ -84,25 +84,25 @@ def test_only_answered_rows_decide() -> None:
 
 def test_abs_norm_without_a_scale_is_refused() -> None:
     with pytest.raises(
-        ArgumentError, match="loss abs_norm divides by the width of the scale, and none is declared"
+        ArgumentError, match="loss abs_norm divides by the width of the scale, but no scale is declared"
     ):
         item_loss(Items.from_arrays([3], [1]), "abs_norm")
 
 
 def test_a_loss_of_the_user_says_so() -> None:
     items = Items.from_arrays([3, 1], [1, 1])
-    assert item_loss(items, [0.5, 0.25]).rule == "loss custom: given for each item"
+    assert item_loss(items, [0.5, 0.25]).rule == "loss custom: one value per item"
 
     def squared(truth: Any, prediction: Any) -> Any:
         return (truth - prediction) ** 2
 
-    assert item_loss(items, squared).rule == "loss squared: a function of the user's"
+    assert item_loss(items, squared).rule == "loss squared: a custom function"
 
 
 def test_no_prediction_is_no_wrong_answer() -> None:
     items = read(pl.DataFrame({"y": [1, 2], "lo": [0, 0], "hi": [2, 1]}), truth="y", low="lo", high="hi")
     with pytest.raises(
-        ArgumentError, match="there is no prediction to judge by one: these items hold intervals"
+        ArgumentError, match="there is no prediction to evaluate by one: these items have only"
     ):
         item_loss(items)
 
@@ -122,7 +122,7 @@ def test_several_systems_have_one_loss() -> None:
     ):
         common_loss([rated, wider])
     assert [found.name for found in common_loss([plain, rated], "abs")] == ["abs", "abs"]
-    with pytest.raises(ArgumentError, match="an array cannot fit the rows of all of them"):
+    with pytest.raises(ArgumentError, match="an array cannot match the rows of all of them"):
         common_loss([plain, rated], np.array([0.0, 1.0]))
 
 

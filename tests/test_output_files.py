@@ -51,7 +51,7 @@ def test_links_are_followed_and_stay_links(tmp_path: Path) -> None:
     assert (link.is_symlink(), longer.is_symlink(), target.read_bytes()) == (True, True, b"new")
     link.unlink()
     link.symlink_to("longer")
-    with pytest.raises(ArgumentError, match="links that lead nowhere; name the file itself"):
+    with pytest.raises(ArgumentError, match="leads through too many links; pass the path"):
         _outputs.write_whole(link, b"")
 
 
@@ -65,7 +65,7 @@ def test_a_link_of_a_stranger_in_a_shared_folder_is_not_followed(tmp_path: Path)
     assert target.read_bytes() == b"mine"
     if os.geteuid() == 0:
         os.lchown(link, 12345, 12345)
-        with pytest.raises(ArgumentError, match="a link that somebody else put into a shared directory"):
+        with pytest.raises(ArgumentError, match="a link that another user created in a shared directory"):
             _outputs.write_whole(link, b"stolen")
         assert target.read_bytes() == b"mine"
 
@@ -103,7 +103,7 @@ def test_an_input_is_never_an_output(tmp_path: Path) -> None:
     again.symlink_to(data)
     hard.hardlink_to(data)
     for output in (data, again, hard, tmp_path / "." / "data"):
-        with pytest.raises(ArgumentError, match="is the input .*; name another file for the output"):
+        with pytest.raises(ArgumentError, match="is the input .*; choose another file for the output"):
             _outputs.check_output(output, inputs=[tmp_path / "missing", data])
         with pytest.raises(ArgumentError, match="is the input"):
             _outputs.write_files({tmp_path / "other": b"", output: b"2"}, inputs=[data])
@@ -112,7 +112,7 @@ def test_an_input_is_never_an_output(tmp_path: Path) -> None:
 
 def test_two_outputs_are_two_files(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("x")
-    with pytest.raises(ArgumentError, match="is named as two outputs"):
+    with pytest.raises(ArgumentError, match="is the path of two outputs"):
         _outputs.write_files({tmp_path / "x": b"1", tmp_path / "link": b"2"})
     assert names(tmp_path) == ["link"]
 
@@ -159,7 +159,7 @@ def test_files_reach_the_disk_before_they_get_their_names(
         ("a\0b", "cannot be the name of a file"),
         ("file/x", "cannot be written (Not a directory)"),
         ("missing/x", "does not exist; create it first"),
-        (".", "is a directory; name the output file"),
+        (".", "is a directory; pass the path of an output file"),
         ("socket", "is a disk or a socket"),
     ],
 )
@@ -186,7 +186,7 @@ def test_a_folder_is_made_for_what_follows_and_not_left_if_that_fails(tmp_path: 
         raise ValueError("no")
     assert names(tmp_path / "a") == ["b"]
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(ArgumentError, match="is a file; name a directory"):
+    with pytest.raises(ArgumentError, match="is a file; pass the path of a directory"):
         _outputs.check_folder(tmp_path / "file" / "x")
 
 

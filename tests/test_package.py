@@ -128,7 +128,7 @@ def test_demo_creates_its_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = subprocess.run([*command, "file"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "abstain: file: is a file; name a directory\n"
+    assert done.stderr == "abstain: file: is a file; pass the path of a directory\n"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")

@@ -151,14 +151,14 @@ def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="spark has no order of rows to match them by; name the items"):
         abstain.compare(rows, match="rows", **roles)
     with pytest.raises(
-        DataError, match=r"new lacks 1 \(new the first one: patient \d+, item 21\), 499 are in"
+        DataError, match=r"new lacks 1 \(the first one that new lacks: patient \d+, item 21\), 499 are in"
     ):
         abstain.compare({"old": old, "new": new.where("name <> 21")}, **roles)
     with pytest.raises(
         DataError, match=r"the Spark DataFrame: the item ids \(name\) must be .*again in 500 rows"
     ):
         abstain.compare({"old": old, "new": new.union(new)}, **roles)
-    with pytest.raises(DataError, match=r"old: patient \d+ stands twice; the items have no names"):
+    with pytest.raises(DataError, match=r"old: patient \d+ appears twice; the items have no names"):
         abstain.compare({"old": old.drop("name"), "new": new.drop("name")}, **{**roles, "item": None})
     with pytest.raises(
         ArgumentError, match="old is a Spark DataFrame, and can be compared only .*; new is not one"

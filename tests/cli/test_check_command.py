@@ -119,7 +119,7 @@ def test_compare_two_tables(run: Run, tmp_path: Path) -> None:
     flags = ("evaluate", "left.csv", "right.csv", "--bootstrap-resamples", 20, "--json")
     code, _, err = run(*flags)
     assert code == 3
-    assert "stands twice" in err
+    assert "appears twice" in err
     assert "name them (item=, --item)" in err
     code, out, _ = run(*flags, "--item", "note")
     assert code == 0
@@ -192,7 +192,7 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
         re.sub(r",([zwv])\n", lambda found: f",{found[1]},{'AB'[found[1] == 'w']}\n", long)
     )
     code, out, err = run("compare", "long.csv", "--match", "rows", "--intersection-only")
-    assert "rows can only be matched by their order where there are equally many: A 3, B 2" in err
+    assert "rows can only be matched by their order if the systems have equally many: A 3, B 2" in err
     code, _, err = run("power", "preds.csv", "--metric", "augrc", "--difference", 0.1, "--confidence", "prob")
     assert "aggregated by duckdb" in err
     assert "confidence" not in err.partition("guessed")[2]

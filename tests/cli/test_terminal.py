@@ -192,7 +192,7 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
     ):
         done: Any = CliRunner().invoke(app, list(call))
         assert done.exit_code == 2, done.output
-        assert "3 columns, whose first line holds values and not names" in done.stderr
+        assert "3 columns; the first line contains values and not names" in done.stderr
         for word in ("Example", "coughs", "0.4"):
             assert word not in done.output
 
@@ -221,9 +221,9 @@ def test_a_first_line_of_words_is_told_where_it_is_one_of_names(text: str, told:
     done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", "--truth", "other"])
     assert done.exit_code == 2, done.output
     assert (
-        "whose first line may hold values and not names: does the file have a header?" in done.stderr
+        "the first line may contain values and not names: does the file have a header?" in done.stderr
     ) is not told
-    assert ("columns: " in done.stderr or "of which look like names: label" in done.stderr) is told
+    assert ("columns: " in done.stderr or "those that look like names: label" in done.stderr) is told
     assert "Example" not in done.output
 
 
@@ -234,7 +234,7 @@ def test_groups_tell_no_first_line_of_words(engine: str) -> None:
     done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", *asked, "--engine", engine])
     assert done.exit_code == 2, done.output
     assert "'site'" in done.stderr
-    assert "may hold values and not names: does" in done.stderr
+    assert "may contain values and not names: does" in done.stderr
     assert "Example" not in done.output
 
 

@@ -163,10 +163,10 @@ def test_check_proposes_the_rule_too_and_says_how_a_confidence_is_recorded(
     done = called("check", "log.json")
     text = " ".join(done.stdout.split())
     assert 'log.json: 5 of 5 answers look like refusals; --abstain-rule "phrases:cannot say"' in text
-    assert "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata" in text
+    assert "request log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata" in text
     assert "docs/how-to/bring-your-own-data.md#record-a-confidence" in text
     done = called("evaluate", "log.json")
-    assert "record one: ask for log-probabilities" in " ".join(done.stdout.split())
+    assert "record one: request log-probabilities" in " ".join(done.stdout.split())
 
 
 def test_systems_of_one_table_are_looked_at_one_by_one(tmp_path: Path) -> None:

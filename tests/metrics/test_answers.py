@@ -114,7 +114,7 @@ class TestBadInput:
     def test_an_auroc_calls_its_scores_scores(self) -> None:
         with pytest.raises(DataError, match="score must hold numbers"):
             answers.auroc([1, 0], ["a", "b"])
-        with pytest.raises(DataError, match="score has 1 rows where 2 were expected"):
+        with pytest.raises(DataError, match="score has 1 rows, but 2 were expected"):
             answers.auroc([1, 0], [0.1])
 
     def test_two_dimensions(self) -> None:

@@ -110,7 +110,7 @@ def test_whole_numbers_stand_for_booleans_and_floats_for_labels() -> None:
             "y_true is nan at row 1",
         ),
         (lambda: sets.set_coverage(["cat"], [[1, 0]]), DataError, "y_true must hold numbers"),
-        (lambda: sets.set_coverage([0], [[1, 0]] * 2), DataError, "y_true has 1 rows where 2"),
+        (lambda: sets.set_coverage([0], [[1, 0]] * 2), DataError, "y_true has 1 rows, but 2"),
         (lambda: sets.set_coverage([0, 0], [[0.2, 0.8]] * 2), DataError, "sets must hold booleans.*row 0"),
         (lambda: sets.set_coverage([0, 0], np.array([[1, 0], [1, np.nan]])), DataError, "at row 1"),
         (lambda: sets.set_mean_width([["a"]]), DataError, "sets must hold booleans"),

@@ -194,7 +194,7 @@ def test_rows_are_matched_by_their_order(tmp_path: Path, cluster: str | None) ->
     asked = {"item": None, "cluster": cluster, "match": "rows"}
     assert_same_comparison(compared(systems, "duckdb", **asked), compared(systems, "numpy", **asked))
     written(tables["new"].head(1000), tmp_path / "new.parquet")
-    same_words(systems, "rows can only be matched by their order where there are equally many", **asked)
+    same_words(systems, "rows can only be matched by their order if the systems have equally many", **asked)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: 
 
     against(
         new.filter(pl.col("name") != 21),
-        r"of 1500 items new lacks 1 \(new the first one: patient \d+, item 21 of",
+        r"of 1500 items new lacks 1 \(the first one that new lacks: patient \d+, item 21 of",
     )
     against(new.with_columns(pl.col("name") + 50_000), "have no item in common", intersection_only=True)
     against(
@@ -279,7 +279,7 @@ def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: 
     against(new.drop("name"), "(has no column 'name'|items have no names)")
     against(
         new.drop("name"),
-        "patient [0-9]+, (row|line) [0-9]+ of .* stands twice; the items have no names",
+        "patient [0-9]+, (row|line) [0-9]+ of .* appears twice; the items have no names",
         item=None,
     )
 
@@ -294,7 +294,7 @@ def test_an_item_that_stands_twice_beyond_its_cluster_is_named(tmp_path: Path) -
     tables = pair(clusters=50)
     tables["old"] = tables["old"].with_columns(name=pl.col("name").rank("ordinal").over("patient_id"))
     tables["new"] = tables["new"].drop("patient_id")
-    same_words(files(tables, tmp_path), "old: patient [0-9]+, item [0-9]+ of .* stands twice", cluster=None)
+    same_words(files(tables, tmp_path), "old: patient [0-9]+, item [0-9]+ of .* appears twice", cluster=None)
 
 
 def test_the_rows_of_any_table_decide_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -375,10 +375,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "'t' and 'p' are numbers in one column and text in the",
     ),
     "a negative weight": ({"w": [1.0, 2.0, -1.0, 3.0, 4.0]}, r"weight \(w\): weight must .*at <2>"),
-    "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero throughout"),
+    "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero in every row"),
     "no labels": ({"t": [0.5, 1.0, 2.0, 3.0, 4.0]}, "the truth is not a whole number in every answered row"),
     "an unknown column": ({}, "has no column 'truht'"),
-    "an item stands twice": (
+    "an item appears twice": (
         {"i": ["a", "b", "a", "c", "d"]},
         r"the item ids \(i\) must be unique; .* at <2>",
     ),

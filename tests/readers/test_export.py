@@ -138,13 +138,13 @@ def test_default_frames_and_unknown_ones(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     items = Items.from_arrays([1, 1], [1, 1], cluster=[0, 0], item=["a", "a"])
-    with pytest.raises(DataError, match="cluster 0 has an item twice"):
+    with pytest.raises(DataError, match="cluster 0 has a duplicate item"):
         items.to_run_file(tmp_path / "run.json")
     items = Items.from_arrays([1], [1], signals={"x": [np.inf]})
-    with pytest.raises(DataError, match="the signal x is inf at row 0; JSON has no infinite numbers"):
+    with pytest.raises(DataError, match="the signal x is inf at row 0; JSON cannot contain infinite numbers"):
         items.to_run_file(tmp_path / "run.json")
     items = Items.from_arrays([1], [1], intervals=[[-np.inf, 1]])
-    with pytest.raises(DataError, match="the interval is infinite at row 0; JSON has no infinite numbers"):
+    with pytest.raises(DataError, match="the interval is infinite at row 0; JSON cannot contain infinite numbers"):
         items.to_run_file(tmp_path / "run.json")
     back = read(items.to_parquet(tmp_path / "t.parquet")).intervals
     assert back is not None

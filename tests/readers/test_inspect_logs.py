@@ -260,7 +260,7 @@ def test_damaged_archives(inspect_logs: Path, tmp_path: Path) -> None:
             "must be C, I, P, N, a number or a boolean",
         ),
         (b'{"id": "x", "scores": {"careful": {"value": [1]}}}', "must be C, I, P, N"),
-        (b'{"id": "q0"}', "the item q0_epoch_1 stands twice"),
+        (b'{"id": "q0"}', "the item q0_epoch_1 appears twice"),
     ],
 )
 def test_samples_that_are_none(inspect_logs: Path, tmp_path: Path, sample: bytes, message: str) -> None:

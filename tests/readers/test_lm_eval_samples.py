@@ -163,7 +163,7 @@ def test_nan_metrics_are_unscored(tmp_path: Path) -> None:
     ("records", "error", "message"),
     [
         ([sample(), {"doc_id": 1}], FormatError, "line 2 is no sample: it lacks doc, filtered_resps"),
-        ([sample(), sample()], DataError, "the item 0 stands twice"),
+        ([sample(), sample()], DataError, "the item 0 appears twice"),
         ([sample(doc_id=1.5)], FormatError, "doc_id: it must be a whole number or text, got a number"),
         ([sample(filtered_resps=[])], FormatError, "filtered_resps: it must be a list of at least 1"),
         ([sample(metrics=[], target="zz")], FormatError, "nothing says whether the answer is right"),

@@ -82,7 +82,7 @@ def test_a_pipe_without_end_is_given_up(tmp_path: Path) -> None:
         f'cd {tmp_path} && "$A" -c \'import abstain._files as f; f.PIPE_LIMIT = 1 << 20; f.read_bytes("/dev/stdin")\' '
         "< <(yes)"
     )
-    assert "/dev/stdin: the pipe gives more than 1,048,576 bytes; write them to a file first" in found.stderr
+    assert "/dev/stdin: the pipe contains more than 1,048,576 bytes; write them to a file first" in found.stderr
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_a_table_comes_through_a_pipe_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/tty"])
 def test_a_device_is_no_file(path: str) -> None:
-    with pytest.raises(ArgumentError, match=rf"{path}: is a device; name a file or a pipe"):
+    with pytest.raises(ArgumentError, match=rf"{path}: is a device; pass the path of a file or a pipe"):
         read(path)
 
 
@@ -166,8 +166,8 @@ def test_a_locked_folder_is_said(tmp_path: Path) -> None:
         (b"1" + b"0" * 400, "a whole number has 401 digits; at most 308 can be read"),
         (b"1" + b"0" * 5000, "a whole number has 5,001 digits"),
         (b"1e999", "the number 1e999 is too large for a float"),
-        (b'["\\ud800"]', r"a \\u escape is half of a pair, and no character"),
-        (b'{"\\udc00": 1}', r"a \\u escape is half of a pair"),
+        (b'["\\ud800"]', r"a \\u escape is half of a surrogate pair"),
+        (b'{"\\udc00": 1}', r"a \\u escape is half of a surrogate pair"),
         (b'["\xff"]', "not UTF-8 text at byte 2"),
         (b"[" * 101 + b"]" * 101, "nested too deeply"),
         (b"[" * 100_000, "nested too deeply"),

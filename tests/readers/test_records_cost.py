@@ -119,7 +119,7 @@ def test_names_that_rows_do_not_share_are_refused(tmp_path: Path) -> None:
     by_kind["metadata of results"].write_text(json.dumps({"evaluation_results": rows}))
     for what, path in by_kind.items():
         with pytest.raises(
-            DataError, match=rf"{path.name}: the {what} have 9,00\d different names over 9,000 rows"
+            DataError, match=rf"{path.name}: the {what} have 9,00\d different names in 9,000 rows"
         ):
             read(path)
 

@@ -145,7 +145,7 @@ def test_bad_weights() -> None:
     assert read(frame).weight is None  # never guessed: it may be a patient's
     with pytest.raises(DataError, match=r"weight \(weight\): weight must not be negative, got -1 at row 1"):
         read(frame, weight="weight")
-    with pytest.raises(DataError, match=r"weight \(zero\): weight is zero throughout"):
+    with pytest.raises(DataError, match=r"weight \(zero\): weight is zero in every row"):
         read(frame, weight="zero")
     with pytest.raises(
         DataError, match="the column 'weight' is empty or nan at row 1; every row needs a value"
@@ -350,7 +350,7 @@ def test_items_keep_what_arrays_give() -> None:
     ("given", "error", "message"),
     [
         ({"weight": [1, math.nan]}, DataError, "weight is nan at row 1"),
-        ({"weight": [1]}, DataError, "weight has 1 rows where 2 were expected"),
+        ({"weight": [1]}, DataError, "weight has 1 rows, but 2 were expected"),
         ({"intervals": [[0, 1]]}, DataError, r"intervals must have the shape \(2, 2\), got \(1, 2\)"),
         ({"intervals": [[0, 1], [math.nan, 1]]}, DataError, "no lower or no upper bound at row 1"),
         (
@@ -360,13 +360,13 @@ def test_items_keep_what_arrays_give() -> None:
         ),
         ({"sets": [[1, 0]]}, DataError, r"sets must have the shape \(2, classes\)"),
         ({"sets": [[1, 0], [0.5, 1]]}, DataError, "sets must hold booleans"),
-        ({"sets": [[1], [1]]}, DataError, "the truth is none of the 1 classes at row 1"),
+        ({"sets": [[1], [1]]}, DataError, "the truth is not one of the 1 classes at row 1"),
         (
             {"sets": [[1, 0], [0, 1]], "classes": ["a", "A"]},
             ArgumentError,
             "name each of the 2 columns of sets once",
         ),
-        ({"classes": ["a"]}, ArgumentError, "classes name the columns of sets, and there are no sets"),
+        ({"classes": ["a"]}, ArgumentError, "classes are the names of the columns of sets, but there are no sets"),
     ],
 )
 def test_bad_arrays_are_refused(given: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -114,7 +114,7 @@ def test_true_and_false_are_no_numbers(tmp_path: Path) -> None:
 def test_text_where_a_confidence_needs_numbers(tmp_path: Path) -> None:
     words = changed(lambda run: first(run)["item_signals"]["Sleep"].update(token_msp="0.5"))
     items = read(write(tmp_path, words))
-    message = "token_msp needs numbers in token_msp, which holds other things for participant 300, item Sleep"
+    message = "token_msp needs numbers in token_msp, which contains other values for participant 300, item Sleep"
     with pytest.raises(SignalError, match=message):
         confidence_values(items, "token_msp")
 
@@ -176,7 +176,7 @@ BAD: dict[str, tuple[object, type[AbstainError], str]] = {
         FormatError,
         "a whole number has 5,000 digits; at most 308 can be read",
     ),
-    "duplicate key": ('{"experiments": [], "experiments": []}', FormatError, "'experiments' stands twice"),
+    "duplicate key": ('{"experiments": [], "experiments": []}', FormatError, "'experiments' appears twice"),
     "nested": ("[" * 100_000, FormatError, "nested too deeply|not JSON"),
     "a list": ([], FormatError, "not a run file"),
     "no experiments": ({"experiments": []}, FormatError, "has no experiments"),
@@ -192,7 +192,7 @@ BAD: dict[str, tuple[object, type[AbstainError], str]] = {
         FormatError,
         "number for some participants and text for others",
     ),
-    "duplicate participant": (changed(_twice), DataError, "participant 300 stands twice"),
+    "duplicate participant": (changed(_twice), DataError, "participant 300 appears twice"),
     "lacks an item": (changed(_lacks), DataError, "participant 300: predicted_items lacks Sleep"),
     "another item": (
         changed(lambda run: first(run)["item_signals"].update(Mood={})),

@@ -100,7 +100,7 @@ def test_the_panels_of_an_evaluation() -> None:
         "The model answers 150 of 216 items and declines 66",
         "3 of 30 participants are left out of every number",
         "loss abs = abs(pred - gt) (asked for)",
-        "loss abs: asked for. abs = abs(pred - gt)",
+        "loss abs: requested. abs = abs(pred - gt)",
         "Warnings",
         "flatters itself",
         "Reliability",

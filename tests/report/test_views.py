@@ -132,7 +132,7 @@ def test_the_rule_of_the_loss_is_said_with_every_table() -> None:
             assert "oss zero_one = 1 if pred != gt else 0 (whole-number labels" in found
     assert views.loss_line(None) == ""
     given = evaluate(careless, loss=[0.5] * 40, resamples=0)
-    assert views.loss_line(given.loss) == "loss custom = given for each item"
+    assert views.loss_line(given.loss) == "loss custom = one value per item"
 
 
 def test_without_a_confidence_there_is_what_needs_none_and_the_way_to_name_one() -> None:

@@ -166,7 +166,7 @@ def write_evaluation_file(
         return _outputs.write_whole(path, text.encode() + b"\n")
     except UnicodeEncodeError:
         raise DataError(
-            "a text holds half of a character (a lone surrogate), which no file can hold"
+            "a text holds half of a character (a lone surrogate), which cannot be written"
         ) from None
 
 

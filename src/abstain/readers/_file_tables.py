@@ -283,7 +283,7 @@ class _JsonTable(_TextTable):
             )
         if with_duplicates:
             raise FormatError(
-                f"{self.label}: a key stands twice in {with_duplicates:,} of the objects; keep one of them"
+                f"{self.label}: a key appears twice in {with_duplicates:,} of the objects; keep one of them"
             )
         values = f"SELECT unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v FROM {self._file_rows}"
         counts = sorted(self.rows_of(f"SELECT k, json_type(v) AS t, count(*) FROM ({values}) GROUP BY k, t"))

@@ -111,7 +111,7 @@ def items_from_log(
     duplicate = _first_repeated(names.tolist())
     if duplicate is not None:
         raise DataError(
-            f"{path}: the item {rows[duplicate].item} stands twice (again as sample {duplicate + 1}); "
+            f"{path}: the item {rows[duplicate].item} appears twice (again as sample {duplicate + 1}); "
             "ids must be unique"
         )
     for row in rows:

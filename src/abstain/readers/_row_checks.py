@@ -147,7 +147,7 @@ def report_weights(query: RowQuery, wrong: int) -> None:
         with rows_named_by(query.table.paths):
             TableRows(query.table, query.columns, {"weight": values}, problems).weight()
     else:
-        what = f"is not in {wrong:,} rows" if wrong else "is zero throughout"
+        what = f"is not in {wrong:,} rows" if wrong else "is zero in every row"
         problems_of(query, 1, lambda _: np.arange(0)).report(
             f"weight ({query.columns['weight']}): weight must be finite and not negative, and {what}"
         )

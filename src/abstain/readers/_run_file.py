@@ -191,7 +191,7 @@ def _participants(experiment: _Experiment, path: str) -> list[_Participant]:
     names = [record.participant_id for record in records]
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise DataError(f"{path}: participant {twice} stands twice in the experiment")
+        raise DataError(f"{path}: participant {twice} appears twice in the experiment")
     if len({type(name) for name in names}) > 1:
         raise FormatError(f"{path}: participant_id is a number for some participants and text for others")
     return records

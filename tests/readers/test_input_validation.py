@@ -281,7 +281,7 @@ def test_columns_that_differ_only_in_case(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"truth": 1, "truth": 0, "prediction": 1}\n', "a key stands twice in 1 of the objects"),
+        ('{"truth": 1, "truth": 0, "prediction": 1}\n', "a key appears twice in 1 of the objects"),
         ('{"truth": 1, "prediction": 1}\n[1]\n', "1 records are something else"),
         (
             '{"truth": "\\ud800", "prediction": 1}\n{"truth": 1, "prediction": 1}\n',
