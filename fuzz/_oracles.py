@@ -71,12 +71,12 @@ REFUSALS = (
 # another confidence, and not every number is a risk.
 REFUSALS_OF = {
     "run": (
-        r"has no column|this takes a table|which column is the cluster",
+        r"has no column|a table is required|which column is the cluster",
         r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions|none of its",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
     ),
     "calibrate": (r"has no column|which column is",),
-    "apply": (r"this takes a table|the policy|unknown confidence|has no column",),
+    "apply": (r"a table is required|the policy|unknown confidence|has no column",),
     "threshold": (
         r"risk must (?:be|lie)|the policy|unknown confidence|has no column|goes with|no upper end",
     ),

@@ -80,7 +80,7 @@ def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
     content = b"truth,prediction,confidence\n1,1,0.5\n1,,0.4\n"
     writer = threading.Thread(target=pipe.write_bytes, args=(content,))
     writer.start()
-    with pytest.raises(DataError, match="missing at record 2 and nothing says why"):
+    with pytest.raises(DataError, match="missing at record 2 for an unknown reason"):
         abstain.read(pipe)
     writer.join()
 

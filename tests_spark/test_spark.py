@@ -161,7 +161,7 @@ def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"old: patient \d+ appears twice; the items have no names"):
         abstain.compare({"old": old.drop("name"), "new": new.drop("name")}, **{**roles, "item": None})
     with pytest.raises(
-        ArgumentError, match="old is a Spark DataFrame, and can be compared only .*; new is not one"
+        ArgumentError, match="old is a Spark DataFrame and can be compared only .*; new is not one"
     ):
         abstain.compare({"old": old, "new": tables["new"]}, **roles)
     nameless = new.selectExpr("* EXCEPT (name)", "CASE WHEN name = 21 THEN NULL ELSE name END AS name")
@@ -260,7 +260,7 @@ def test_what_is_wrong_is_counted(spark: Any) -> None:
     with pytest.raises(ArgumentError, match="has no column 'truht'"):
         abstain.evaluate(rows, truth="truht")
     with pytest.raises(
-        ArgumentError, match="engine duckdb does not aggregate a Spark DataFrame; leave the engine out"
+        ArgumentError, match="engine duckdb does not aggregate a Spark DataFrame; omit the engine"
     ):
         abstain.evaluate(rows, engine="duckdb")
     with pytest.raises(
@@ -268,5 +268,5 @@ def test_what_is_wrong_is_counted(spark: Any) -> None:
     ):
         abstain.read(rows)
     twins = spark.createDataFrame([(1, 1, 0.5)], "truth int, prediction int, Truth double")
-    with pytest.raises(DataError, match="names differ in case alone"):
+    with pytest.raises(DataError, match="names differ only in case"):
         abstain.evaluate(twins)

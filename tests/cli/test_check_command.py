@@ -65,12 +65,12 @@ def test_check_lists_every_problem_by_row(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("check", "bad.csv")
     assert code == 3
     text = " ".join(out.split())
-    assert "the prediction (pred) is missing at line 2 and nothing says why" in text
-    assert "the item ids (id) must be unique; one stands again at line 3" in text
+    assert "the prediction (pred) is missing at line 2 for an unknown reason" in text
+    assert "the item ids (id) must be unique; there is a duplicate at line 3" in text
     assert "the confidence (prob) is missing or not finite for an answered item at line 3" in text
     code, _, err = run("evaluate", "bad.csv")
     assert code == 3
-    assert "nothing says why; name a column of abstentions" in err
+    assert "for an unknown reason; name a column of abstentions" in err
 
 
 def test_check_a_run_file(run: Run) -> None:
@@ -110,7 +110,7 @@ def test_evaluate_a_table_in_one_command(run: Run, tmp_path: Path) -> None:
     assert "has no column 'lable' (did you mean 'label'?)" in err
     code, _, err = run("evaluate", "preds.csv", "--confidence", "note")
     assert code == 3
-    assert "the column 'note' holds text (first at line 2)" in err
+    assert "the column 'note' contains text (first at line 2)" in err
 
 
 def test_compare_two_tables(run: Run, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
     asked = ("evaluate", "t.jsonl", "--abstain-rule", "phrases:cannot say", "--bootstrap-resamples", 0)
     code, _, err = run(*asked)
     assert code == 3
-    assert "the prediction (prediction) is missing at line 3 and nothing says why" in err
+    assert "the prediction (prediction) is missing at line 3 for an unknown reason" in err
     code, out, err = run(*asked, "--null-prediction", "failed")
     assert code == 0
     assert "the abstention rule found 1 abstained, 1 answered, 1 undetermined" in err

@@ -539,7 +539,7 @@ class TestReadOnTheWay:
     def test_what_names_no_column_is_refused(self) -> None:
         items = Items.from_arrays([1, 0], [1, 1], confidence=[0.9, 0.1])
         with pytest.raises(
-            ArgumentError, match="truth says how a data frame or a file is read, and system 1 is"
+            ArgumentError, match="truth applies only to a data frame or a file, but system 1 is"
         ):
             evaluate(items, truth="y")
         with pytest.raises(ArgumentError, match=r"evaluate has no argument confidense"):

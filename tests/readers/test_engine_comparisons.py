@@ -262,7 +262,7 @@ def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: 
     )
     against(
         pl.concat([new, new[[3, 9]]]),
-        r"the item ids \(name\) must be unique within one patient_id; one stands again at (line|row) 150",
+        r"the item ids \(name\) must be unique within one patient_id; there is a duplicate at (line|row) 150",
     )
     against(new.with_columns(name=pl.format("x{}", "name")), "items are numbers in old and text in new")
     against(

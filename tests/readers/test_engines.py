@@ -312,7 +312,7 @@ def test_text_among_many_numbers_is_said_to_be_text(tmp_path: Path, spelled: str
     path = written(table, tmp_path / "t.csv")
     told = []
     for engine in ("numpy", "duckdb"):
-        with pytest.raises(DataError, match=r"holds text \(first at line 6001\), and a confidence") as caught:
+        with pytest.raises(DataError, match=r"contains text \(first at line 6001\), but a confidence") as caught:
             abstain.evaluate(path, engine=engine)
         told.append(str(caught.value))
     assert told[0] == told[1]
@@ -355,7 +355,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a confidence is text": (
         {"confidence": ["0.9", "sure", "0.7", "0.6", "0.5"]},
-        r"'confidence' holds text \(first at <1>\), and a confidence or signal needs numbers",
+        r"'confidence' contains text \(first at <1>\), but a confidence or signal needs numbers",
     ),
     "a cluster is missing": ({"g": ["a", None, "c", "d", ""]}, "the column 'g' is empty or nan at <1>"),
     "a cluster is blank": (
@@ -462,8 +462,8 @@ def test_the_number_of_rows_says_who_reads_a_file(tmp_path: Path, monkeypatch: p
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "join": ({"join": ("t", "u.csv")}, "join is for tables that are loaded; leave it out, or the engine"),
-    "bounds": ({"low": "c", "high": "c"}, "low is for tables that are loaded"),
+    "join": ({"join": ("t", "u.csv")}, "join needs a table that is loaded; omit it, or omit the engine"),
+    "bounds": ({"low": "c", "high": "c"}, "low needs a table that is loaded"),
     "a loss per item": (
         {"loss": [0.0] * 500},
         "a loss per item needs every row; load the table",
@@ -498,14 +498,14 @@ def test_the_bootstrap_draws_clusters_that_are_few(tmp_path: Path) -> None:
 
 def test_only_tables_in_files_are_counted() -> None:
     with pytest.raises(
-        ArgumentError, match="engine duckdb aggregates tables in files, and this is a run file"
+        ArgumentError, match="engine duckdb aggregates tables in files, but this is a run file"
     ):
         countable("tests/data/examples/run_a.json", engine="duckdb")
-    with pytest.raises(ArgumentError, match="aggregates tables in files, and this is a data frame in memory"):
+    with pytest.raises(ArgumentError, match="aggregates tables in files, but this is a data frame in memory"):
         abstain.evaluate(frame(), engine="duckdb", **ROLES)
     items = abstain.read(frame(), **ROLES)
     with pytest.raises(
-        ArgumentError, match="engine says how a data frame or a file is read, and left is Items"
+        ArgumentError, match="engine applies only to a data frame or a file, but left is already"
     ):
         abstain.evaluate(items, items, engine="duckdb")
 
@@ -522,7 +522,7 @@ def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(_row_types, "_MOST_TYPES", 1000)
     monkeypatch.setattr(_cells, "_MOST_CELLS", 3)
     with pytest.raises(
-        AggregationError, match="different rows are too many to aggregate; ask for one confidence at a"
+        AggregationError, match="different rows are too many to aggregate; request one confidence at a"
     ):
         abstain.evaluate(path, engine="duckdb", **ROLES)
 

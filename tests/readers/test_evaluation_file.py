@@ -90,7 +90,7 @@ def test_the_short_form_has_scores_and_no_rows(tmp_path: Path) -> None:
     assert stored.results is None
     assert stored.metrics["accuracy"].value == theirs["accuracy"].value
     assert stored.extras == {"seconds": 1.5}
-    with pytest.raises(FormatError, match="holds the scores of 8 metrics and no rows"):
+    with pytest.raises(FormatError, match="contains the scores of 8 metrics but no rows"):
         abstain.read(path)
 
 

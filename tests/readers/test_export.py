@@ -166,7 +166,7 @@ def test_an_exported_run_that_was_edited(tmp_path: Path) -> None:
     run = json.loads(path.read_text())
     run["experiments"][0]["results"]["results"][0]["predicted_items"]["0"] = 9
     path.write_text(json.dumps(run))
-    with pytest.raises(FormatError, match="provenance.abstain does not fit the records"):
+    with pytest.raises(FormatError, match="provenance.abstain does not match the records"):
         read(path)
     run["experiments"][0]["results"]["results"][0]["item_signals"]["0"] = 5
     path.write_text(json.dumps(run))
@@ -202,5 +202,5 @@ def test_several_run_files_keep_weights_intervals_and_sets(tmp_path: Path) -> No
     assert joined.sets.tolist() == [[True, False], [True, True]] * 2
     assert joined.classes == ("a", "b")
     Items.from_arrays(["a"], ["a"], cluster=[9], item=["x"]).to_run_file(tmp_path / "plain.json")
-    with pytest.raises(DataError, match="the files do not predict alike"):
+    with pytest.raises(DataError, match="the files have different predictions"):
         read([paths[0], tmp_path / "plain.json"])

@@ -172,9 +172,9 @@ def test_flags_in_any_words_are_understood(tmp_path: Path, form: str, flags: lis
     [
         ("abstained", ["secret", "no"], "'abstained' must hold true or false"),
         ("failed", [2, 0], "'failed' must hold true or false"),
-        ("confidence", ["secret", "0.2"], "'confidence' holds text"),
-        ("conf", [True, False], "'conf' holds booleans"),
-        ("outcome", ["secret", "answered"], "'outcome' must say answered"),
+        ("confidence", ["secret", "0.2"], "'confidence' contains text"),
+        ("conf", [True, False], "'conf' contains booleans"),
+        ("outcome", ["secret", "answered"], "'outcome' must contain answered"),
     ],
 )
 def test_a_column_with_the_name_of_a_role_must_play_it(
@@ -282,7 +282,7 @@ def test_columns_that_differ_only_in_case(tmp_path: Path, form: str) -> None:
     ("text", "message"),
     [
         ('{"truth": 1, "truth": 0, "prediction": 1}\n', "a key appears twice in 1 of the objects"),
-        ('{"truth": 1, "prediction": 1}\n[1]\n', "1 records are something else"),
+        ('{"truth": 1, "prediction": 1}\n[1]\n', "1 records are not objects"),
         (
             '{"truth": "\\ud800", "prediction": 1}\n{"truth": 1, "prediction": 1}\n',
             "not JSON with one object",
@@ -469,9 +469,9 @@ def test_joining_is_exact_or_refused(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["metrics"]["overall"]["accuracy"]["value"] == 0.5
     assert "1 rows of" in done.stderr
     for content, error, message in [
-        ("id,truth\na,1\n", DataError, r"has no row with the key \(id\) of what stands at line 3"),
+        ("id,truth\na,1\n", DataError, r"the key \(id\) at line 3 is not in"),
         ("id,truth\na,1\nb,1\na,0\n", DataError, "the key 'id' must be unique, and what stands at line 2"),
-        ("id,truth,prediction\na,1,1\nb,1,1\n", ArgumentError, "'prediction' stands in .*truth.csv, too"),
+        ("id,truth,prediction\na,1,1\nb,1,1\n", ArgumentError, "'prediction' is also in .*truth.csv"),
         ("name,truth\na,1\n", ArgumentError, "has no column 'id'"),
     ]:
         truth.write_text(content)
@@ -494,12 +494,12 @@ def test_a_long_table_is_one_system_per_value(tmp_path: Path, form: str, name: s
         "m1": [0, 0],
         "m2": [1, 0],
     }
-    with pytest.raises(ArgumentError, match=f"holds 2 systems, told apart by the column '{name}'"):
+    with pytest.raises(ArgumentError, match=f"contains 2 systems, named in the column '{name}'"):
         read(source)
     if form in ("csv", "jsonl", "parquet"):
         with pytest.raises(
             ArgumentError,
-            match=f"'{name}' distinguishes several systems, and a table of one system can be aggregated",
+            match=f"'{name}' names several systems, but only a table of one system can be aggregated",
         ):
             abstain.evaluate(source, confidence="item", engine="duckdb")
     if isinstance(source, Path):

@@ -65,7 +65,7 @@ def test_a_workbook_is_the_table_that_it_would_be_saved_as(tmp_path: Path, plain
 
 def test_a_workbook_that_is_none_or_too_many_is_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(
-        FormatError, match=r"two.xlsx: a workbook with 2 filled sheets; save the one that is meant"
+        FormatError, match=r"two.xlsx: is a workbook with 2 filled sheets; save the right one"
     ):
         abstain.read(workbook(tmp_path / "two.xlsx", 2))
     whole = workbook(tmp_path / "cut.xlsx").read_bytes()
@@ -96,7 +96,7 @@ def test_text_in_utf_16(encoding: str, tmp_path: Path, plain: Path) -> None:
     path.write_bytes(mark + as_csv("\r\n").encode(encoding))
     assert aurc(path) == aurc(plain)
     path.write_bytes(b"\xff\xfea")
-    with pytest.raises(FormatError, match="begins like UTF-16, and is not; save it as UTF-8"):
+    with pytest.raises(FormatError, match="begins like UTF-16 text, but is not; save it as UTF-8"):
         abstain.read(path)
 
 
@@ -111,7 +111,7 @@ def test_a_folder_holds_logs_or_tables_of_one_kind(tmp_path: Path, plain: Path) 
     assert aurc(folder) == aurc(plain)
     (folder / "c.parquet").write_bytes(b"")
     with pytest.raises(
-        ArgumentError, match=r"parts: a folder with 1 \.parquet, 2 \.csv; name files, or a pattern"
+        ArgumentError, match=r"parts: is a folder with 1 \.parquet, 2 \.csv; pass files, or a pattern"
     ):
         abstain.read(folder)
     empty = tmp_path / "empty"
@@ -131,8 +131,8 @@ def test_a_dash_is_what_comes_through_the_pipe(tmp_path: Path, plain: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("https://example.org/t.csv", None, "an address; download it first"),
-        ("s3:/bucket/t.parquet", None, "an address; download it first"),
+        ("https://example.org/t.csv", None, "is a URL; download it first"),
+        ("s3:/bucket/t.parquet", None, "is a URL; download it first"),
         ("twice.csv", b"1,1,0.5\n0,1,0.7\n", "columns 1 and 2 have the same name; rename one, or add a line"),
         ("values.csv", b"1,0,0.5\n0,1,0.7\n", "does the file have a header"),
         ("ends.csv", b"truth,prediction\r\n1,1\n0,1\r\n", "its lines end in different ways"),

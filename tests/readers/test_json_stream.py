@@ -54,7 +54,7 @@ def test_limits_and_ends() -> None:
     with pytest.raises(FormatError, match="ends too early"):
         members('{"samples": [1, 2')
     for text in ('{"samples": [1]} and more', '{"samples": [1]}{"samples": [2]}', "nothing", "}{"):
-        with pytest.raises(FormatError, match="something else stands before or after its one object"):
+        with pytest.raises(FormatError, match="there is other text before or after its one object"):
             members(text)
 
 

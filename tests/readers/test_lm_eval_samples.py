@@ -162,11 +162,11 @@ def test_nan_metrics_are_unscored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("records", "error", "message"),
     [
-        ([sample(), {"doc_id": 1}], FormatError, "line 2 is no sample: it lacks doc, filtered_resps"),
+        ([sample(), {"doc_id": 1}], FormatError, "line 2 is not a sample: it lacks doc, filtered_resps"),
         ([sample(), sample()], DataError, "the item 0 appears twice"),
         ([sample(doc_id=1.5)], FormatError, "doc_id: it must be a whole number or text, got a number"),
         ([sample(filtered_resps=[])], FormatError, "filtered_resps: it must be a list of at least 1"),
-        ([sample(metrics=[], target="zz")], FormatError, "nothing says whether the answer is right"),
+        ([sample(metrics=[], target="zz")], FormatError, "it is unknown whether the answer is right"),
         ([sample(filtered_resps=[["-inf", "False"], ["-inf", "False"]])], DataError, "it must be finite"),
         ([sample(), [1]], FormatError, "line 2: it must be an object, got a list"),
     ],

@@ -104,7 +104,7 @@ def test_leading_zeros_make_a_name(tmp_path: Path) -> None:
             DataError,
             r"'y' must hold true or false \(yes and no, or 1 and 0\), and does not at row 1; rename",
         ),
-        (lambda table: table.lists("broken"), DataError, "'broken' holds a list that is not JSON at row 0"),
+        (lambda table: table.lists("broken"), DataError, "'broken' contains a list that is not JSON at row 0"),
         (lambda table: table.lists("nested"), DataError, "lists of labels, got a nested one at row 0"),
     ],
 )
@@ -126,7 +126,7 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="a folder with no log and no table"):
         open_table(tmp_path)
     (tmp_path / "table.xlsx").write_bytes(b"PK\x03\x04")
-    with pytest.raises(ArgumentError, match="Inspect log, and this takes a table: CSV, Parquet or JSONL"):
+    with pytest.raises(ArgumentError, match="Inspect log, but a table is required: CSV, Parquet or JSONL"):
         open_table(tmp_path / "table.xlsx")
     with pytest.raises(DataError, match="has no rows"):
         _csv(tmp_path, "y,low\n").numbers("y")
@@ -141,7 +141,7 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
 def test_a_nested_column_is_neither_number_nor_label(tmp_path: Path) -> None:
     _parquet(tmp_path, "SELECT [1, 2] AS parts, {'a': 1} AS record")
     table = open_table(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="'record' must hold numbers, and it is nested or binary"):
+    with pytest.raises(DataError, match="'record' must hold numbers, but it is nested or binary"):
         table.numbers("record")
     with pytest.raises(DataError, match="must hold single labels"):
         table.labels("parts")

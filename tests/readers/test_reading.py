@@ -113,7 +113,7 @@ def test_a_device_is_no_file(path: str) -> None:
     ("name", "message"),
     [
         ("x" * 300 + ".json", r"cannot be read \(File name too long\)"),
-        ("x" * 300 + "*.json", r"no file fits this pattern|cannot be read \(File name too long\)"),
+        ("x" * 300 + "*.json", r"no file matches this pattern|cannot be read \(File name too long\)"),
         ("a\0b.json", "no such file"),
         ("none/a.json", "no such file"),
         ("run.json/a.json", "no such file"),
@@ -126,7 +126,7 @@ def test_names_that_lead_nowhere(tmp_path: Path, name: str, message: str) -> Non
     (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
     with pytest.raises(ArgumentError, match=message):
         read(f"{tmp_path}/{name}", mode="few_shot")
-    with pytest.raises(ArgumentError, match=message.replace("no file fits this pattern", "no such file")):
+    with pytest.raises(ArgumentError, match=message.replace("no file matches this pattern", "no such file")):
         _files.read_bytes(f"{tmp_path}/{name}")
 
 
@@ -157,7 +157,7 @@ def test_a_locked_folder_is_said(tmp_path: Path) -> None:
     for name in ("run.json", "other.json", "*.json"):
         command = [sys.executable, "-c", program, str(folder / name)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert "(Permission denied)" in done.stdout or "no file fits this pattern" in done.stdout, done.stderr
+        assert "(Permission denied)" in done.stdout or "no file matches this pattern" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

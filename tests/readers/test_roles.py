@@ -103,7 +103,7 @@ def test_a_verdict_is_guessed_only_where_nothing_is_predicted() -> None:
     with pytest.raises(ArgumentError, match="which column is the prediction"):
         read(pl.DataFrame({"answer": ["a"], "correct": [True]}), truth="answer")
     with pytest.raises(
-        ArgumentError, match="correct already says what is right; leave truth and prediction out"
+        ArgumentError, match="correct already marks the right answers; name either correct, or truth"
     ):
         read(pl.DataFrame(columns), correct="correct", truth="truth")
 
@@ -112,11 +112,11 @@ def test_an_abstention_has_no_verdict() -> None:
     frame = pl.DataFrame({"correct": [True, None, False], "abstained": [False, True, False]})
     assert read(frame).counts.abstained == 1
     with pytest.raises(
-        DataError, match=r"the prediction \(correct\) is missing at row 1 and nothing says why"
+        DataError, match=r"the prediction \(correct\) is missing at row 1 for an unknown reason"
     ):
         read(frame.drop("abstained"))
     with pytest.raises(
-        DataError, match="'correct' must say right or wrong .* does not at row 0; name the columns"
+        DataError, match="'correct' must contain right or wrong .* does not at row 0; name the columns"
     ):
         read(pl.DataFrame({"correct": ["secret", "C"]}))
 
@@ -206,7 +206,7 @@ def test_bounds_are_never_guessed_and_must_be_in_order() -> None:
     with pytest.raises(DataError, match="the interval has no lower or no upper bound at row 1"):
         read(gap, low="low", high="high")
     with pytest.raises(
-        DataError, match=r"the prediction \(low, high\) is missing at row 1 and nothing says why"
+        DataError, match=r"the prediction \(low, high\) is missing at row 1 for an unknown reason"
     ):
         read(gap.drop("prediction"), low="low", high="high")
 
@@ -318,11 +318,11 @@ def test_an_open_frame_has_the_columns_of_a_file(tmp_path: Path) -> None:
         assert table.flags("flag").tolist() == [True, False]
         with pytest.raises(DataError, match="the column 'text' is empty or nan at row 1"):
             table.labels("text")
-        with pytest.raises(DataError, match="the column 'parts' must hold numbers, and it is nested"):
+        with pytest.raises(DataError, match="the column 'parts' must hold numbers, but it is nested"):
             table.numbers("parts")
-    with pytest.raises(ArgumentError, match="run_a.json: a run file, and this takes a table"):
+    with pytest.raises(ArgumentError, match="run_a.json: is a run file, but a table is required"):
         open_table("tests/data/examples/run_a.json")
-    with pytest.raises(ArgumentError, match="format is for files"):
+    with pytest.raises(ArgumentError, match="format applies only to files"):
         open_table(frame, format="csv")
 
 

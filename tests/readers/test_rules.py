@@ -55,7 +55,7 @@ def test_phrases_from_a_file(tmp_path: Path) -> None:
         ("E", "must be choice:<choice>, regex:<pattern> or phrases:"),
         ("choice: ", "needs a choice"),
         ("regex:", "needs a pattern"),
-        ("regex:(", "is no regular expression"),
+        ("regex:(", "is not a regular expression"),
         ("phrases: | ", "needs phrases"),
     ],
 )

@@ -145,14 +145,14 @@ def test_modes(tmp_path: Path) -> None:
     run["experiments"].append(other)
     path = write(tmp_path, run)
     assert read(path, mode="zero_shot").provenance["mode"] == "zero_shot"
-    with pytest.raises(ArgumentError, match="holds 2 experiments; choose a mode: few_shot, zero_shot"):
+    with pytest.raises(ArgumentError, match="has 2 experiments; choose a mode: few_shot, zero_shot"):
         read(path)
     with pytest.raises(
         ArgumentError, match=r"no mode 'few-shot' \(did you mean 'few_shot'\?\); modes here: few_shot, zero"
     ):
         read(path, mode="few-shot")
     run["experiments"].append(other)
-    with pytest.raises(FormatError, match="'zero_shot' stands in 2 experiments"):
+    with pytest.raises(FormatError, match="'zero_shot' is in 2 experiments"):
         read(write(tmp_path, run), mode="zero_shot")
 
 

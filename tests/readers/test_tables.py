@@ -149,7 +149,7 @@ def test_doubtful_names_are_asked_for() -> None:
 def test_null_predictions_mean_what_the_user_says() -> None:
     frame = pd.DataFrame({"truth": [1, 0, 1], "prediction": [1, None, np.nan]})
     with pytest.raises(
-        DataError, match=r"prediction \(prediction\) is missing at row 1, 2 and nothing says why"
+        DataError, match=r"prediction \(prediction\) is missing at row 1, 2 for an unknown reason"
     ):
         read(frame)
     assert read(frame, null_prediction="abstained").counts.abstained == 2
@@ -275,16 +275,16 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "blank": ("t.jsonl", b" \n ", "the file is empty"),
     "header alone": ("t.csv", b"truth,prediction\n", "the table has no rows"),
     "truncated Parquet": ("t.parquet", b"PAR1" + bytes(300), "the Parquet file is damaged or cut off"),
-    "short row": ("t.csv", b"truth,prediction\n1,1\n0\n1,0\n", "line 3 has 1 fields where the header has 2"),
+    "short row": ("t.csv", b"truth,prediction\n1,1\n0\n1,0\n", "line 3 has 1 fields, but the header has 2"),
     "long row": (
         "t.csv",
         b"truth,prediction\n1,1\n0,1,secret\n",
-        "line 3 has 3 fields where the header has 2",
+        "line 3 has 3 fields, but the header has 2",
     ),
-    "open quote": ("t.csv", b'truth,prediction\n1,"1\n0,1\n', "line . is no CSV row"),
+    "open quote": ("t.csv", b'truth,prediction\n1,"1\n0,1\n', "line . is not a CSV row"),
     "twice": ("t.csv", b"truth,truth\n1,1\n", "columns 1 and 2 have the same name; rename one"),
     "not UTF-8": ("t.csv", b"truth,prediction\n\xff\xfe,1\n", "not UTF-8 text"),
-    "binary": ("t.dat", b"\x89PNG\x00\x00", "neither text nor any format known here"),
+    "binary": ("t.dat", b"\x89PNG\x00\x00", "not text, and not one of the supported formats"),
     "arrow file": ("t.arrow", b"ARROW1\x00\x00", "open it with pyarrow and pass the table"),
     "broken line": (
         "t.jsonl",
@@ -343,16 +343,16 @@ BAD_TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
         {"confidence": "prob"},
         r"text \(first at row 1\)",
     ),
-    "booleans for numbers": ({"prob": [True, False, True]}, {"confidence": "prob"}, "holds booleans"),
+    "booleans for numbers": ({"prob": [True, False, True]}, {"confidence": "prob"}, "contains booleans"),
     "duplicate items": (
         {"item": ["a", "b", "a"]},
         {},
-        r"item ids \(item\) must be unique; one stands again at row 2",
+        r"item ids \(item\) must be unique; there is a duplicate at row 2",
     ),
     "duplicates in a cluster": (
         {"item": ["a", "a", "a"], "cluster": [1, 2, 1]},
         {},
-        "unique within one cluster; one stands again at row 2",
+        "unique within one cluster; there is a duplicate at row 2",
     ),
     "missing cluster": ({"cluster": ["a", None, "b"]}, {}, "column 'cluster' is empty or nan at row 1"),
     "odd flags": (
@@ -364,12 +364,12 @@ BAD_TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
     "both": (
         {"abstained": [True, False, False], "failed": [True, False, False]},
         {},
-        "an item has one outcome, and is both abstained and failed at row 0",
+        "an item can have only one outcome, but is both abstained and failed at row 0",
     ),
     "odd outcomes": (
         {"outcome": ["answered", "gone", "failed"]},
         {},
-        "'outcome' must say answered.* at row 1",
+        "'outcome' must contain answered.* at row 1",
     ),
 }
 
@@ -402,7 +402,7 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "other.parquet").touch()
     with pytest.raises(ArgumentError, match="a folder with 1 .parquet, 1 .csv; name files"):
         read(tmp_path)
-    with pytest.raises(ArgumentError, match="no file fits this pattern"):
+    with pytest.raises(ArgumentError, match="no file matches this pattern"):
         read(str(tmp_path / "*.eval"))
     with pytest.raises(ArgumentError, match="no file was named"):
         read([])
@@ -412,23 +412,23 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         read({"truth": [1]})
     with pytest.raises(ArgumentError, match="unknown format 'xml'"):
         read(tmp_path / "preds.csv", format="xml")
-    with pytest.raises(ArgumentError, match="format is for files"):
+    with pytest.raises(ArgumentError, match="format applies only to files"):
         read(pl.DataFrame(), format="csv")
     with pytest.raises(ArgumentError, match="a CSV table has no mode to choose"):
         read(tmp_path / "preds.csv", mode="few_shot")
-    with pytest.raises(ArgumentError, match="truth names a column of a table, and this is a run file"):
+    with pytest.raises(ArgumentError, match="truth names a column of a table, but this is a run file"):
         read("tests/data/examples/run_a.json", truth="x")
     with pytest.raises(
-        ArgumentError, match="weight names a column of a table, and this is an evaluation file"
+        ArgumentError, match="weight names a column of a table, but this is an evaluation file"
     ):
         read("tests/data/examples/run_a.json", format="evaluation", weight="x")
-    with pytest.raises(ArgumentError, match="a run file knows its clusters"):
+    with pytest.raises(ArgumentError, match="a run file already has clusters"):
         read("tests/data/examples/run_a.json", cluster="x")
     (tmp_path / "x.jsonl").write_text('{"truth": 1, "prediction": 1}\n')
     with pytest.raises(FormatError, match="of different formats"):
         read([tmp_path / "preds.csv", tmp_path / "x.jsonl"])
     (tmp_path / "other.csv").write_text("b\n")
-    with pytest.raises(FormatError, match="its columns are not those of"):
+    with pytest.raises(FormatError, match="its columns differ from those of"):
         read([tmp_path / "preds.csv", tmp_path / "other.csv"])
 
 

@@ -327,7 +327,7 @@ def test_arguments_that_are_not_those_of_reading() -> None:
     with pytest.raises(ArgumentError, match=r"choose_threshold has no argument rsik \(did you mean 'risk'\?\)"):
         choose_threshold(promised_items(), rsik=0.1)
     with pytest.raises(
-        ArgumentError, match="truth says how a data frame or a file is read, and the source is Items already"
+        ArgumentError, match="truth applies only to a data frame or a file, but the source is already Items"
     ):
         choose_threshold(promised_items(), truth="y")
     with pytest.raises(
