@@ -169,7 +169,7 @@ def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
         abstain.compare({"old": old, "new": nameless}, **roles)
 
 
-@pytest.mark.parametrize("verb", checks.ASKED)
+@pytest.mark.parametrize("verb", checks.COMMAND_ARGUMENTS)
 def test_the_documented_matrix_is_true(
     spark: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -180,7 +180,7 @@ def test_the_documented_matrix_is_true(
     assert spark is not None  # the session that files are read by
     checks.written_pair(tmp_path)
     run = caller(monkeypatch, capsys, tmp_path)
-    checks.assert_served(run, verb, "spark", checks.matrix()[verb][2])
+    checks.assert_documented(run, verb, "spark", checks.matrix()[verb][2])
 
 
 def test_a_check_finds_the_same(spark: Any, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_bad_calls() -> None:
     with pytest.raises(DataError, match="no item in common"):
         evaluated({"a": a, "b": elsewhere}, intersection_only=True)
     empty = Items.from_arrays([None], [None], failed=[1], cluster=[0], item=[0])
-    with pytest.raises(DataError, match="b: there is no item to judge"):
+    with pytest.raises(DataError, match="b: there is no item to evaluate"):
         evaluated({"a": a, "b": empty})
 
 

@@ -144,7 +144,9 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the signal x is inf at row 0; JSON cannot contain infinite numbers"):
         items.to_run_file(tmp_path / "run.json")
     items = Items.from_arrays([1], [1], intervals=[[-np.inf, 1]])
-    with pytest.raises(DataError, match="the interval is infinite at row 0; JSON cannot contain infinite numbers"):
+    with pytest.raises(
+        DataError, match="the interval is infinite at row 0; JSON cannot contain infinite numbers"
+    ):
         items.to_run_file(tmp_path / "run.json")
     back = read(items.to_parquet(tmp_path / "t.parquet")).intervals
     assert back is not None

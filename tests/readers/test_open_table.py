@@ -104,7 +104,11 @@ def test_leading_zeros_make_a_name(tmp_path: Path) -> None:
             DataError,
             r"'y' must hold true or false \(yes and no, or 1 and 0\), and does not at row 1; rename",
         ),
-        (lambda table: table.lists("broken"), DataError, "'broken' contains a list that is not JSON at row 0"),
+        (
+            lambda table: table.lists("broken"),
+            DataError,
+            "'broken' contains a list that is not JSON at row 0",
+        ),
         (lambda table: table.lists("nested"), DataError, "lists of labels, got a nested one at row 0"),
     ],
 )

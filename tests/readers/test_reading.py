@@ -82,7 +82,9 @@ def test_a_pipe_without_end_is_given_up(tmp_path: Path) -> None:
         f'cd {tmp_path} && "$A" -c \'import abstain._files as f; f.PIPE_LIMIT = 1 << 20; f.read_bytes("/dev/stdin")\' '
         "< <(yes)"
     )
-    assert "/dev/stdin: the pipe contains more than 1,048,576 bytes; write them to a file first" in found.stderr
+    assert (
+        "/dev/stdin: the pipe contains more than 1,048,576 bytes; write them to a file first" in found.stderr
+    )
 
 
 @pytest.mark.slow
@@ -157,7 +159,9 @@ def test_a_locked_folder_is_said(tmp_path: Path) -> None:
     for name in ("run.json", "other.json", "*.json"):
         command = [sys.executable, "-c", program, str(folder / name)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert "(Permission denied)" in done.stdout or "no file matches this pattern" in done.stdout, done.stderr
+        assert "(Permission denied)" in done.stdout or "no file matches this pattern" in done.stdout, (
+            done.stderr
+        )
 
 
 @pytest.mark.parametrize(

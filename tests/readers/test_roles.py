@@ -366,7 +366,11 @@ def test_items_keep_what_arrays_give() -> None:
             ArgumentError,
             "name each of the 2 columns of sets once",
         ),
-        ({"classes": ["a"]}, ArgumentError, "classes are the names of the columns of sets, but there are no sets"),
+        (
+            {"classes": ["a"]},
+            ArgumentError,
+            "classes are the names of the columns of sets, but there are no sets",
+        ),
     ],
 )
 def test_bad_arrays_are_refused(given: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -114,7 +114,9 @@ def test_true_and_false_are_no_numbers(tmp_path: Path) -> None:
 def test_text_where_a_confidence_needs_numbers(tmp_path: Path) -> None:
     words = changed(lambda run: first(run)["item_signals"]["Sleep"].update(token_msp="0.5"))
     items = read(write(tmp_path, words))
-    message = "token_msp needs numbers in token_msp, which contains other values for participant 300, item Sleep"
+    message = (
+        "token_msp needs numbers in token_msp, which contains other values for participant 300, item Sleep"
+    )
     with pytest.raises(SignalError, match=message):
         confidence_values(items, "token_msp")
 
