@@ -202,7 +202,7 @@ def _rows(records: list[_Participant], scale: tuple[float, float], path: str) ->
     items = _item_set(done, path) if done else {"": None}
     if is_too_sparse(len(records) * len(items), len(done) * len(items) + len(records)):
         raise DataError(
-            f"{path}: {len(records) - len(done):,} participants failed, and the {len(done):,} that did not have "
+            f"{path}: {len(records) - len(done):,} of {len(records):,} participants failed, and the others have "
             f"{len(items):,} items; so few participants cannot define the items of so many"
         )
     return [row for record in records for row in _participant_rows(record, items, scale, path)]
