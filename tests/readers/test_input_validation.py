@@ -114,7 +114,7 @@ def test_wide_whole_numbers_are_exact(tmp_path: Path, type_name: str) -> None:
     )
     if type_name.endswith("HUGEINT"):  # Parquet has no such type, so DuckDB writes floats, which are an error
         with pytest.raises(
-            DataError, match=r"'patient_id' holds names as floating-point numbers beyond 2\*\*53"
+            DataError, match=r"'patient_id' contains names as floating-point numbers beyond 2\*\*53"
         ):
             read(tmp_path / "t.parquet", truth="truth")
         relation = duckdb.sql(
@@ -183,7 +183,7 @@ def test_a_column_with_the_name_of_a_field_must_have_its_values(
     tmp_path: Path, form: str, name: str, values: list[Any], message: str
 ) -> None:
     if form == "csv" and name == "conf":
-        message = "'conf' holds (booleans|text)"
+        message = "'conf' contains (booleans|text)"
     with pytest.raises(DataError, match=message) as caught:
         read(written({"truth": [1, 0], "prediction": [1, 1], name: values}, form, tmp_path))
     assert "secret" not in str(caught.value)
@@ -432,7 +432,7 @@ def test_many_keys_cost_little(tmp_path: Path) -> None:
     seconds, kilobytes = _cost(tmp_path, "t.jsonl", text)
     assert seconds < 20
     assert kilobytes < 500_000
-    with pytest.raises(ArgumentError, match="9,000 rows of 9,000 columns are too many to load; name those"):
+    with pytest.raises(ArgumentError, match="9,000 rows of 9,000 columns are too many to load; name the columns"):
         read(tmp_path / "t.jsonl")
 
 
@@ -472,7 +472,7 @@ def test_a_join_with_a_missing_or_duplicate_key_is_an_error(tmp_path: Path) -> N
     assert "1 rows of" in done.stderr
     for content, error, message in [
         ("id,truth\na,1\n", DataError, r"the key \(id\) at line 3 is not in"),
-        ("id,truth\na,1\nb,1\na,0\n", DataError, "the key 'id' must be unique, and what stands at line 2"),
+        ("id,truth\na,1\nb,1\na,0\n", DataError, "the key 'id' must be unique, but the one at line 2"),
         ("id,truth,prediction\na,1,1\nb,1,1\n", ArgumentError, "'prediction' is also in .*truth.csv"),
         ("name,truth\na,1\n", ArgumentError, "has no column 'id'"),
     ]:

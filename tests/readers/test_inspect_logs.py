@@ -207,9 +207,9 @@ def test_a_member_that_is_too_large_is_an_error(inspect_logs: Path, tmp_path: Pa
     bomb = b'{"id": "x", "input": "' + b"0" * (1 << 26) + b'"}'
     path = rewritten(inspect_logs / "once.eval", tmp_path / "bomb.eval", {"samples/x_epoch_1.json": bomb})
     assert path.stat().st_size < 1 << 20
-    with pytest.raises(FormatError, match="samples/x_epoch_1.json holds more than 1,048,576 bytes"):
+    with pytest.raises(FormatError, match="samples/x_epoch_1.json has more than 1,048,576 bytes"):
         read(path, member_limit=1 << 20)
-    with pytest.raises(FormatError, match="holds more than 2,097,152 bytes when decompressed"):
+    with pytest.raises(FormatError, match="has more than 2,097,152 bytes when decompressed"):
         read(path, total_limit=1 << 21)
 
 
@@ -218,7 +218,7 @@ def test_an_archive_with_wrong_declared_sizes_is_an_error(tmp_path: Path) -> Non
     write_archive(
         path, {"header.json": b"{}", "samples/x_epoch_1.json": b"0" * (1 << 26)}, declare_size=False
     )
-    with pytest.raises(FormatError, match="holds more than 4,194,304 bytes"):
+    with pytest.raises(FormatError, match="has more than 4,194,304 bytes"):
         read(path, member_limit=1 << 22)
 
 

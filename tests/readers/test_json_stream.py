@@ -49,7 +49,7 @@ def members(text: str) -> list[tuple[str, bytes]]:
 
 
 def test_members_beyond_the_limit_and_incomplete_objects_are_errors() -> None:
-    with pytest.raises(FormatError, match="holds more than 50 bytes"):
+    with pytest.raises(FormatError, match="has more than 50 bytes"):
         members('{"samples": ["' + "x" * 100 + '"]}')
     with pytest.raises(FormatError, match="ends too early"):
         members('{"samples": [1, 2')

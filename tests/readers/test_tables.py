@@ -402,7 +402,7 @@ def test_invalid_sources_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"pred.csv: no such file \(did you mean 'preds.csv'\?\)"):
         read(tmp_path / "pred.csv")
     (tmp_path / "other.parquet").touch()
-    with pytest.raises(ArgumentError, match="a folder with 1 .parquet, 1 .csv; name files"):
+    with pytest.raises(ArgumentError, match="a folder with 1 .parquet, 1 .csv; pass files"):
         read(tmp_path)
     with pytest.raises(ArgumentError, match="no file matches this pattern"):
         read(str(tmp_path / "*.eval"))

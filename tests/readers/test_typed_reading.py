@@ -205,7 +205,7 @@ def test_nan_among_numbers_is_a_missing_verdict_in_every_format(tmp_path: Path, 
     assert abstain.read(frame, null_prediction="abstained").counts.abstained == 1
     for path in paths:
         with pytest.raises(
-            DataError, match=r"the prediction \(correct\) is missing at (row 1|line [12]) and nothing"
+            DataError, match=r"the prediction \(correct\) is missing at (row 1|line [12]) for an unknown"
         ):
             abstain.evaluate(path, engine=engine)
 
