@@ -99,7 +99,7 @@ def test_the_panels_of_an_evaluation() -> None:
         "run_a.json (few_shot)",
         "The model answers 150 of 216 items and declines 66",
         "3 of 30 participants are left out of every number",
-        "loss abs = abs(pred - gt) (asked for)",
+        "loss abs = abs(pred - gt) (requested)",
         "loss abs: requested. abs = abs(pred - gt)",
         "Warnings",
         "flatters itself",
