@@ -432,7 +432,9 @@ def test_many_keys_cost_little(tmp_path: Path) -> None:
     seconds, kilobytes = _cost(tmp_path, "t.jsonl", text)
     assert seconds < 20
     assert kilobytes < 500_000
-    with pytest.raises(ArgumentError, match="9,000 rows of 9,000 columns are too many to load; name the columns"):
+    with pytest.raises(
+        ArgumentError, match="9,000 rows of 9,000 columns are too many to load; name the columns"
+    ):
         read(tmp_path / "t.jsonl")
 
 

@@ -90,7 +90,7 @@ def test_a_verdict_replaces_truth_and_prediction(
         assert (
             aggregated.loss.rule
             == loaded.loss.rule
-            == "loss zero_one: loaded-number labels, no scale declared"
+            == "loss zero_one: whole-number labels, no scale declared"
         )
 
 
@@ -317,7 +317,7 @@ def test_an_open_frame_has_the_columns_of_a_file(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "t.parquet")
     for table in (open_table(frame), open_table(frame.lazy()), open_table(tmp_path / "t.parquet")):
         assert table.rows == 2
-        assert dict(table.kinds) == {"y": "loaded", "text": "text", "flag": "boolean", "parts": "list"}
+        assert dict(table.kinds) == {"y": "whole", "text": "text", "flag": "boolean", "parts": "list"}
         assert table.lists("parts") == [["a"], []]
         assert table.flags("flag").tolist() == [True, False]
         with pytest.raises(DataError, match="the column 'text' is empty or nan at row 1"):

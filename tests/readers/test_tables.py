@@ -408,7 +408,7 @@ def test_invalid_sources_are_errors(tmp_path: Path) -> None:
         read(str(tmp_path / "*.eval"))
     with pytest.raises(ArgumentError, match="no file was named"):
         read([])
-    with pytest.raises(DataError, match="two columns of one name"):
+    with pytest.raises(DataError, match="two columns of the frame have the same name"):
         read(pd.DataFrame([[1, 1, 2]], columns=["truth", "prediction", "prediction"]))
     with pytest.raises(ArgumentError, match="a source of type dict cannot be read; pass a path"):
         read({"truth": [1]})
