@@ -118,13 +118,13 @@ def test_what_is_refused(test_run: Items, training_run: Items) -> None:
         ArgumentError, match="needs a calibrator trained on features .* verbalized_calibrated uses"
     ):
         judge("calibrated", VERBALIZED)
-    with pytest.raises(ArgumentError, match=r"needs a temperature_scaling calibration file .* got logistic on"):
+    with pytest.raises(
+        ArgumentError, match=r"needs a temperature_scaling calibration file .* got logistic on"
+    ):
         judge("verbalized_calibrated", LOGISTIC)
     with pytest.raises(ArgumentError, match="needs a temperature_scaling or isotonic calibration file"):
         judge("calibrated:token_msp", LOGISTIC)
-    with pytest.raises(
-        ArgumentError, match="2 calibration files fit confidence 'calibrated'; pass only one"
-    ):
+    with pytest.raises(ArgumentError, match="2 calibration files fit confidence 'calibrated'; pass only one"):
         judge("calibrated", [LOGISTIC, ISOTONIC])
     with pytest.raises(ArgumentError, match="but no requested confidence uses it"):
         judge("llm", LOGISTIC)
