@@ -135,7 +135,8 @@ def test_missing_items_are_an_error_unless_the_intersection_is_asked_for() -> No
     whole = system(1)
     part = system(2).take(np.arange(CLUSTERS * SIZE) > 2)
     with pytest.raises(
-        DataError, match=r"of 120 items b lacks 3 \(the first one that b lacks: cluster 0, item 0\), 117 are in all"
+        DataError,
+        match=r"of 120 items b lacks 3 \(the first one that b lacks: cluster 0, item 0\), 117 are in all",
     ):
         evaluated({"a": whole, "b": part})
     found = evaluated({"a": whole, "b": part}, intersection_only=True)

@@ -586,7 +586,9 @@ def test_arrays_in_place_of_a_system_name_from_arrays() -> None:
             ArgumentError, match=r"for arrays, pass abstain.Items.from_arrays\(truth, prediction"
         ):
             abstain.evaluate(*given)
-    with pytest.raises(ArgumentError, match="confidence must be the name of a signal or a column, got values"):
+    with pytest.raises(
+        ArgumentError, match="confidence must be the name of a signal or a column, got values"
+    ):
         abstain.evaluate(FRAME, confidence=FRAME["sure"])  # type: ignore[arg-type]
 
 

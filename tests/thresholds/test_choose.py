@@ -322,9 +322,13 @@ def test_frames_and_files_are_read_as_by_evaluate(tmp_path: Any) -> None:
 
 def test_arguments_that_are_not_those_of_reading() -> None:
     policy = choose_threshold(frame(1), risk=0.12, confidence="s", **COLUMNS)
-    with pytest.raises(ArgumentError, match=r"choose_threshold has no argument truht \(did you mean 'truth'\?\)"):
+    with pytest.raises(
+        ArgumentError, match=r"choose_threshold has no argument truht \(did you mean 'truth'\?\)"
+    ):
         choose_threshold(frame(1), truht="y")
-    with pytest.raises(ArgumentError, match=r"choose_threshold has no argument rsik \(did you mean 'risk'\?\)"):
+    with pytest.raises(
+        ArgumentError, match=r"choose_threshold has no argument rsik \(did you mean 'risk'\?\)"
+    ):
         choose_threshold(promised_items(), rsik=0.1)
     with pytest.raises(
         ArgumentError, match="truth applies only to a data frame or a file, but the source is already Items"
