@@ -162,7 +162,7 @@ _POLICY = {
     "search": "fixed-sequence",
     "guarantee": "asymptotic",
     "confidence": {"name": "confidence", "quantiles": [0.0, 0.5, 1.0], "clusters": 10},
-    "loss": {"name": "zero_one", "definition": "1 if pred != gt else 0", "rule": "loss zero_one: asked for"},
+    "loss": {"name": "zero_one", "definition": "1 if pred != gt else 0", "rule": "loss zero_one: requested"},
     "data": {"fingerprint": "", "items": 10, "answered": 10, "clusters": 10},
 }
 

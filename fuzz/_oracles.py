@@ -55,11 +55,11 @@ REFUSALS = (
     r"correctness is [01] for all",
     r"has no standard error",
     r"cannot be divided into two parts",
-    r"stands? twice|have the same name",
+    r"stands? twice|appears? twice|have the same name",
     r"the ending (?:means|decides|\.)",
     r"there is only one|no item is answered",
     r"is known to be no probability",
-    r"rows are not matched by their places",
+    r"rows are not matched by their order",
     r"is not compared at matched coverage",
     r"real numbers",
     r"aggregates tables in files",
@@ -71,13 +71,13 @@ REFUSALS = (
 # may require another confidence, and not every number is a risk.
 REFUSALS_OF = {
     "run": (
-        r"has no column|this takes a table|which column is the cluster",
+        r"has no column|a table is required|which column is the cluster",
         r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions|none of its",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
         r"an instrument supports|not a number on the scale|not one of its|duplicate item",
     ),
     "calibrate": (r"has no column|which column is",),
-    "apply": (r"this takes a table|the policy|unknown confidence|has no column",),
+    "apply": (r"a table is required|the policy|unknown confidence|has no column",),
     "threshold": (
         r"risk must (?:be|lie)|the policy|unknown confidence|has no column|combined with|largest value",
     ),

@@ -1,4 +1,4 @@
-"""The command line, called in this process."""
+"""Calls of the command line in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["caller"]
 
 
 def caller(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> Run:
-    """Return what calls the command line in a folder: its code, what it printed, and what it said, in one line."""
+    """Return a function that runs a command in a folder: exit code, stdout, and stderr joined into one line."""
     monkeypatch.chdir(folder)
 
     def call(*arguments: object) -> tuple[int, str, str]:

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings and fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     from commands import Run
 
-# A shell that runs tests in the background lets them ignore Ctrl-C, and so would every process that they start.
+# A shell makes background processes ignore Ctrl-C, and the processes that the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# An example that takes long on a busy machine is not a failure.
+# A slow example on a busy machine is not a failure.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """The command line, in a folder of its own."""
+    """Return a function that runs a command in a temporary folder."""
     return caller(monkeypatch, capsys, tmp_path)

@@ -1,6 +1,6 @@
-"""Defects that are put in on purpose: each is called in a child of the harness, before it runs anything.
+"""Deliberate defects. A child process of the fuzzing harness calls one of them before it runs anything.
 
-They stand around the public doors of the package, so that whoever rebuilds a room behind them need not come here.
+They wrap public functions of the package, so that they do not depend on private modules.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 def _after_reading(then: Callable[[Path, Items], Items]) -> None:
-    """Let `then` see every file that was read, and its items."""
+    """Call `then` with the path of every file that is read and its items."""
     read = readers.read_systems
 
     def defective(source: Any, **options: Any) -> dict[str, Items]:
-        place = Path(source) if isinstance(source, (str, Path)) else Path("frame")
-        return {name: then(place, items) for name, items in read(source, **options).items()}
+        path = Path(source) if isinstance(source, (str, Path)) else Path("frame")
+        return {name: then(path, items) for name, items in read(source, **options).items()}
 
     readers.read_systems = defective
 
 
 def raises_a_key_error() -> None:
-    """Three items are too many."""
+    """Three or more items raise a KeyError."""
 
     def then(path: Path, items: Items) -> Items:
         if len(items) >= 3:
@@ -45,19 +45,19 @@ def raises_a_key_error() -> None:
 
 
 def quotes_a_cell() -> None:
-    """The message of an error has the text of a record in it."""
+    """An error message contains the text of a record."""
 
     def then(path: Path, items: Items) -> Items:
-        place = path.read_bytes().find(b"QZXJ")
-        if place >= 0:
-            raise DataError(f"{path}: row 0: cannot judge {path.read_bytes()[place : place + 6]!r}")
+        start = path.read_bytes().find(b"QZXJ")
+        if start >= 0:
+            raise DataError(f"{path}: row 0: cannot evaluate {path.read_bytes()[start : start + 6]!r}")
         return items
 
     _after_reading(then)
 
 
 def doubles_a_row() -> None:
-    """JSONL has its last row twice."""
+    """The last row of a JSONL file is read twice."""
 
     def then(path: Path, items: Items) -> Items:
         return (
@@ -68,7 +68,7 @@ def doubles_a_row() -> None:
 
 
 def changes_its_input() -> None:
-    """A line feed is added to what is read."""
+    """A line feed is added to the input file."""
 
     def then(path: Path, items: Items) -> Items:
         path.write_bytes(path.read_bytes() + b"\n")
@@ -78,7 +78,7 @@ def changes_its_input() -> None:
 
 
 def leaves_a_file() -> None:
-    """A file is written before it is known that all is well."""
+    """A file is written although the command fails."""
 
     def then(path: Path, items: Items) -> Items:
         Path("half.json").write_text("{")
@@ -88,7 +88,7 @@ def leaves_a_file() -> None:
 
 
 def colours_the_terminal() -> None:
-    """What was read is said in red."""
+    """The name of the file is printed in red."""
 
     def then(path: Path, items: Items) -> Items:
         print(f"\x1b[31m{path}\x1b[0m", file=sys.stderr)
@@ -98,7 +98,7 @@ def colours_the_terminal() -> None:
 
 
 def warns() -> None:
-    """A warning of Python reaches whoever looks at the terminal."""
+    """A Python warning is printed on the terminal."""
 
     def then(path: Path, items: Items) -> Items:
         warnings.warn("something is odd", RuntimeWarning, stacklevel=2)
@@ -128,7 +128,7 @@ def takes_memory() -> None:
 
 
 def says_two_things() -> None:
-    """An error is said twice, and the second time over two lines."""
+    """An error is printed twice, the second time on two lines."""
 
     def then(path: Path, items: Items) -> Items:
         print(f"abstain: {path}: something is wrong", file=sys.stderr)
@@ -138,7 +138,7 @@ def says_two_things() -> None:
 
 
 def names_no_place() -> None:
-    """An error says that something is wrong, and not where."""
+    """An error message does not name a location."""
 
     def then(path: Path, items: Items) -> Items:
         raise DataError("something is wrong")
@@ -147,7 +147,7 @@ def names_no_place() -> None:
 
 
 def refuses_sound_input() -> None:
-    """What is sound is refused, by a rule that nobody wrote down."""
+    """Valid input is refused for an undocumented reason."""
 
     def then(path: Path, items: Items) -> Items:
         raise DataError(f"{path}: today is Monday")

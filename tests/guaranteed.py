@@ -1,4 +1,4 @@
-"""Data sets for promises: answers in clusters, wrong now and then, with a confidence that knows something of it."""
+"""Data sets for risk guarantees: answers in clusters, with some errors and an informative confidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from abstain import Items
 def drawn(
     clusters: int = 120, size: int = 6, *, seed: int = 0, base: float = -2.6, effect: float = 0.7
 ) -> dict[str, Any]:
-    """Columns of one data set; the clusters of different seeds have different names."""
+    """Return the columns of a data set; clusters of different seeds have different names."""
     generator = np.random.default_rng(seed)
     cluster = np.repeat(np.arange(clusters), size)
     difficulty = base + 1.5 * generator.standard_normal(len(cluster))
@@ -30,7 +30,7 @@ def drawn(
 
 
 def promised_items(clusters: int = 120, size: int = 6, **options: Any) -> Items:
-    """The same as items in clusters."""
+    """Return such a data set as items in clusters."""
     columns = drawn(clusters, size, **options)
     return Items.from_arrays(
         columns["label"],

@@ -1,4 +1,4 @@
-"""How much memory a program needs at most, measured in a process of its own."""
+"""The peak memory of a program, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-# The peak of the process itself: what getrusage says would include the process that started it.
+# The peak of the process itself; getrusage would include the process that started it.
 _REPORT = "\nprint(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
 
 
 def run_measured(program: str, *arguments: object) -> tuple[str, int]:
-    """Return what the program printed and its peak memory in kilobytes; skip the test where no system tells it."""
+    """Return the output of a program and its peak memory in kilobytes; skip the test except on Linux."""
     if sys.platform != "linux":
         pytest.skip("the peak of a process is read from Linux's /proc")
     done = subprocess.run(

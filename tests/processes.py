@@ -1,4 +1,4 @@
-"""Calls of the command line as processes of their own, bounded and without the rights of an administrator."""
+"""Calls of the command line in separate processes, with a timeout or without the rights of an administrator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from examples import EXAMPLES
 
-# Whether a process minds signals, and a device that is full, are found on Linux alone.
+# Only Linux has /proc, which shows whether a process handles signals, and /dev/full.
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc or /dev/full")
 RUN = EXAMPLES / "run_a.json"
 FEW_SHOT = (str(RUN), "--mode", "few_shot", "--bootstrap-resamples", "10")
@@ -31,7 +31,7 @@ def abstain(*arguments: object, cwd: Path, **options: Any) -> subprocess.Complet
 
 
 def without_rights() -> None:
-    """Be held to permissions, even as root; nothing to do where tests never run as root."""
+    """Obey file permissions even as root; only on Linux, because tests run as root only there."""
     if sys.platform != "linux":
         return
     library = ctypes.CDLL(None)
@@ -40,14 +40,14 @@ def without_rights() -> None:
 
 
 def with_small_disk() -> None:
-    """No file may grow beyond 1,000 bytes, as on a disk that is nearly full."""
+    """Let no file grow beyond 1,000 bytes, as on a nearly full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[bytes]:
-    """Start a call and return once it minds signals: Python takes a moment before any line of the package runs."""
+    """Start a call and return once it handles signals; Python needs a moment before the package runs."""
     if sys.platform != "linux":
-        pytest.skip("whether a process minds signals is read from Linux's /proc")
+        pytest.skip("only Linux's /proc shows whether a process handles signals")
     process = subprocess.Popen(
         [sys.executable, "-m", "abstain", *(str(part) for part in arguments)],
         stdout=subprocess.PIPE,
@@ -61,19 +61,19 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[bytes]:
 
 
 def _with_signals() -> None:
-    """Have the signals that a person's shell gives, whatever ran the tests."""
+    """Handle signals as in an interactive shell, however the tests were started."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
 def _is_prepared(pid: int) -> bool:
-    """Whether the process minds SIGTERM, which Python by itself does not."""
+    """Return whether the process handles SIGTERM, which Python does not do by default."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return False
-    minded = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
-    return bool(minded >> (signal.SIGTERM - 1) & 1)
+    handled = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
+    return bool(handled >> (signal.SIGTERM - 1) & 1)
 
 
 def names(folder: Path) -> list[str]:

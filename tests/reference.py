@@ -1,4 +1,4 @@
-"""Slow, literal readings of the definitions, one Python loop each: what the fast kernels are checked against."""
+"""Slow, literal implementations of the definitions, one Python loop each, to check the fast kernels against."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Point = tuple[float, float]
 
 
 def operating_points(loss: Sequence[float], confidence: Sequence[float]) -> list[tuple[int, float]]:
-    """(items accepted, loss sum) after each plateau, most confident first."""
+    """Return (items accepted, loss sum) after each tied block, most confident first."""
     ranked = sorted(zip(confidence, loss, strict=True), key=lambda pair: -pair[0])
     points, count, total = [], 0, 0.0
-    for _, plateau in itertools.groupby(ranked, key=lambda pair: pair[0]):
-        for _, value in plateau:
+    for _, tied_block in itertools.groupby(ranked, key=lambda pair: pair[0]):
+        for _, value in tied_block:
             count += 1
             total += value
         points.append((count, total))
@@ -60,11 +60,11 @@ def augrc_at(loss: Sequence[float], confidence: Sequence[float], n: int, end: fl
 
 
 def optimal_confidence(loss: Sequence[float]) -> list[float]:
-    """A confidence that ranks by loss, ascending, each item on its own."""
+    """Return a confidence without ties that ranks items by ascending loss."""
     order = sorted(range(len(loss)), key=lambda row: loss[row])
     confidence = [0.0] * len(loss)
-    for place, row in enumerate(order):
-        confidence[row] = -float(place)
+    for rank, row in enumerate(order):
+        confidence[row] = -float(rank)
     return confidence
 
 
@@ -89,7 +89,7 @@ def risk_at(loss: Sequence[float], confidence: Sequence[float], n: int, coverage
 
 
 def expected_risks(loss: Sequence[float], confidence: Sequence[float]) -> list[float]:
-    """Selective risk after each single item, ties in expectation."""
+    """Return the selective risk after each single item; in a tied block, its expectation."""
     risks, count, total = [], 0, 0.0
     for k, s in operating_points(loss, confidence):
         mean = (s - total) / (k - count)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SOURCES = Path(abstain.__file__).parent
-# How many modules `abstain evaluate run.json` calls a function of; lower the number if you shorten the call path.
+# The most modules in which `abstain evaluate run.json` calls a function. Lower it if you shorten the call path.
 MOST_MODULES = 45
 
 _CALL_PATH = """
@@ -26,7 +26,7 @@ def note(frame, event, argument):
     if event != "call" or not name.startswith("abstain") or frame.f_code.co_name == "<module>":
         return
     caller = frame.f_back
-    while caller is not None:  # what runs while a module is imported is not part of the call path
+    while caller is not None:  # calls during the import of a module are not part of the call path
         if caller.f_code.co_name == "<module>" and caller.f_globals.get("__name__") != "__main__":
             return
         caller = caller.f_back
@@ -41,14 +41,14 @@ print(*sorted(entered), sep="\\n")
 
 
 def package_of(module: str) -> str:
-    """Return the package of a module: `report` for `abstain.report.html._page`, none for `abstain._validate`."""
+    """Return the package of a module: `report` for `abstain.report.html._page`, "" for `abstain._validate`."""
     parts = module.split(".")
     inside = len(parts) > 2 or (SOURCES / parts[-1]).is_dir()
     return parts[1] if inside and len(parts) > 1 else ""
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """Every module of the package and what it imports, wherever in the module the import is."""
+    """Yield every module of the package with each of its imports, also within functions."""
     for path in sorted(SOURCES.rglob("*.py")):
         parts = path.relative_to(SOURCES.parent).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -64,17 +64,17 @@ def imports() -> Iterator[tuple[str, str]]:
 def is_private_module(name: str) -> bool:
     parts = name.split(".")
     private = any(part.startswith("_") and not part.startswith("__") for part in parts[2:])
-    place = SOURCES.joinpath(*parts[1:])
-    return private and (place.is_dir() or place.with_suffix(".py").exists())
+    path = SOURCES.joinpath(*parts[1:])
+    return private and (path.is_dir() or path.with_suffix(".py").exists())
 
 
 def test_private_modules_are_imported_only_within_their_package() -> None:
-    found = {
+    violations = {
         f"{module} imports {name}"
         for module, name in imports()
         if name.startswith("abstain.") and is_private_module(name) and package_of(module) != package_of(name)
     }
-    assert found == set()
+    assert violations == set()
 
 
 def test_private_modules_and_packages_are_recognised() -> None:

@@ -37,7 +37,7 @@ FULL: dict[str, object] = {
     "semantic_entropy": 0.25,
     "evidence_unsupported_share": 0.25,
 }
-# Variants that `all` does not stand for.
+# Variants that `all` does not include.
 BY_NAME = ("p_true", "semantic_entropy", "evidence_unsupported_share")
 BY_HAND = {
     "llm": 2.0,
@@ -75,15 +75,15 @@ def test_values_worked_by_hand(name: str) -> None:
     assert confidence_values(items_with(FULL), name)[0] == pytest.approx(BY_HAND[name])
 
 
-def test_the_whole_list_is_covered() -> None:
+def test_every_variant_has_a_value_worked_by_hand() -> None:
     assert {variant.name for variant in variants()} == {name for name in BY_HAND if ":" not in name}
     in_all = tuple(name for name in BY_HAND if ":" not in name and name not in BY_NAME)
     assert select("all", items_with(FULL)) == in_all
 
 
-def test_values_outside_their_range_are_clipped_where_defined() -> None:
+def test_proportions_are_clipped_and_other_values_are_not() -> None:
     items = items_with(FULL | {"retrieval_similarity_mean": -0.2, "llm_evidence_count": 9})
-    # Raw similarities and combinations are what they are; within a hybrid every part is a share.
+    # Raw similarities and combinations are not clipped, but every part of a hybrid is.
     assert confidence_values(items, "retrieval_similarity_mean")[0] == -0.2
     assert confidence_values(items, "hybrid_evidence_similarity")[0] == 0.5
     assert confidence_values(items, "secondary:llm+token_msp:average")[0] == pytest.approx(4.9)
@@ -96,7 +96,7 @@ def test_values_outside_their_range_are_clipped_where_defined() -> None:
         assert confidence_values(outside, name).tolist() == [1.0, 0.0], name
     proportions = 0.3 * 2 / 3 + 0.3 * 0.5
     assert confidence_values(outside, "hybrid_consistency") == pytest.approx([0.4 + proportions, proportions])
-    # A combination takes its parts as the variants give them.
+    # A combination uses the clipped values of its variants.
     assert confidence_values(outside, "secondary:token_msp+llm:average").tolist() == [1.5, 1.0]
 
 
@@ -109,11 +109,11 @@ def test_values_outside_their_range_are_clipped_where_defined() -> None:
         ("llm_evidence_count", "llm", 0.0),
     ],
 )
-def test_what_a_null_counts_as(key: str, name: str, expected: float) -> None:
+def test_a_null_has_a_default_value(key: str, name: str, expected: float) -> None:
     assert confidence_values(items_with(FULL | {key: None}), name)[0] == expected
 
 
-def test_a_missing_evidence_count_is_zero_where_others_have_one() -> None:
+def test_a_missing_evidence_count_is_zero_if_other_items_have_one() -> None:
     without = {key: value for key, value in FULL.items() if key != "llm_evidence_count"}
     assert confidence_values(items_with(FULL, without), "llm").tolist() == [2.0, 0.0]
 
@@ -126,7 +126,7 @@ def test_a_null_token_signal_is_an_error(name: str) -> None:
         confidence_values(items_with(FULL, FULL | {name: None}), name)
 
 
-def test_a_missing_key_is_an_error_that_names_everything() -> None:
+def test_the_error_for_a_missing_signal_names_the_item_and_the_possible_variants() -> None:
     without = {key: value for key, value in FULL.items() if key != "retrieval_similarity_mean"}
     pattern = (
         r"confidence hybrid_verbalized needs the signal retrieval_similarity_mean, which is missing for "
@@ -136,20 +136,20 @@ def test_a_missing_key_is_an_error_that_names_everything() -> None:
         confidence_values(items_with(FULL, without), "hybrid_verbalized")
 
 
-def test_a_signal_that_nobody_has() -> None:
+def test_a_signal_that_no_item_has_is_an_error() -> None:
     with pytest.raises(SignalError, match="token_msp, which no item has"):
         confidence_values(items_with({"other": 1.0}), "token_msp")
     assert servable(items_with({"other": 1.0})) == ()
 
 
-def test_a_stated_confidence_outside_its_scale() -> None:
+def test_a_stated_confidence_outside_its_scale_is_an_error() -> None:
     with pytest.raises(
-        SignalError, match="verbalized_confidence within 1 to 5, which it is not for cluster 300"
+        SignalError, match="verbalized_confidence from 1 to 5, and it is outside for cluster 300"
     ):
         confidence_values(items_with(FULL | {"verbalized_confidence": 6}), "verbalized")
 
 
-def test_any_signal_is_a_confidence_by_its_own_name() -> None:
+def test_any_signal_is_a_confidence_by_its_name() -> None:
     items = items_with({"margin": 0.25}, {"margin": 0.5})
     assert confidence_values(items, "margin").tolist() == [0.25, 0.5]
     assert confidence_values(items, "secondary:margin+margin:product").tolist() == [0.0625, 0.25]
@@ -158,19 +158,19 @@ def test_any_signal_is_a_confidence_by_its_own_name() -> None:
 
 
 class TestSelect:
-    def test_default(self) -> None:
+    def test_the_default_depends_on_the_signals(self) -> None:
         assert select("default", items_with(FULL)) == ("llm", "total_evidence")
         own = Items.from_arrays([1], [1], confidence=[0.5])
         assert select("default", own) == ("confidence",)
 
-    def test_lists_commas_and_repetitions(self) -> None:
+    def test_lists_and_commas_give_each_name_once(self) -> None:
         assert select(["llm,token_msp", "default"], items_with(FULL)) == (
             "llm",
             "token_msp",
             "total_evidence",
         )
 
-    def test_unknown_suggests_the_nearest(self) -> None:
+    def test_the_error_for_an_unknown_name_suggests_the_nearest(self) -> None:
         with pytest.raises(
             ArgumentError, match=r"unknown confidence 'token_mps' \(did you mean 'token_msp'\?\)"
         ):
@@ -180,22 +180,22 @@ class TestSelect:
         "name",
         ["secondary:a", "secondary:token_msp+:average", "secondary:token_msp+token_pe:sum", "secondary:x:y"],
     )
-    def test_malformed_expressions(self, name: str) -> None:
+    def test_malformed_expressions_are_errors(self, name: str) -> None:
         with pytest.raises(ArgumentError, match="must have the form secondary:<a>"):
             select(name, items_with(FULL))
 
-    def test_expressions_of_expressions(self) -> None:
+    def test_expressions_combine_only_base_confidences(self) -> None:
         with pytest.raises(ArgumentError, match="base confidences only"):
             select("secondary:calibrated+token_msp:average", items_with(FULL))
 
     @pytest.mark.parametrize("name", ["calibrated", "verbalized_calibrated", "calibrated:token_msp"])
-    def test_calibrated_variants_need_an_artifact(self, name: str) -> None:
-        with pytest.raises(ArgumentError, match="needs a calibration artifact"):
+    def test_calibrated_variants_need_a_calibration_file(self, name: str) -> None:
+        with pytest.raises(ArgumentError, match="needs a calibration file"):
             select(name, items_with(FULL))
 
 
-class TestOwnVariants:
-    def test_joins_and_leaves(self) -> None:
+class TestCustomVariants:
+    def test_a_variant_is_registered_and_removed(self) -> None:
         @register_confidence("ratio", needs=["a", Need("b", null=2.0)], description="a by b")
         def ratio(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
             return a / b
@@ -208,7 +208,7 @@ class TestOwnVariants:
             unregister_confidence("ratio")
         assert "ratio" not in {variant.name for variant in variants()}
 
-    def test_a_value_that_is_not_finite(self) -> None:
+    def test_a_value_that_is_not_finite_is_an_error(self) -> None:
         register_confidence("broken", lambda a: a / 0.0, needs=["a"])
         try:
             with (
@@ -220,17 +220,17 @@ class TestOwnVariants:
             unregister_confidence("broken")
 
     @pytest.mark.parametrize("name", ["llm", "default", "a:b", "", "a b"])
-    def test_names_that_cannot_be(self, name: str) -> None:
+    def test_invalid_and_existing_names_are_errors(self, name: str) -> None:
         with pytest.raises(ArgumentError, match="already|letters, digits"):
             register_confidence(name, lambda a: a, needs=["a"])
 
-    def test_built_in_ones_stay(self) -> None:
-        with pytest.raises(ArgumentError, match="no confidence 'llm' of yours"):
+    def test_built_in_variants_cannot_be_removed(self) -> None:
+        with pytest.raises(ArgumentError, match="'llm' is not a confidence that was added"):
             unregister_confidence("llm")
 
 
 class TestTokenSignals:
-    def test_by_hand(self) -> None:
+    def test_values_worked_by_hand(self) -> None:
         tokens = [
             {
                 "logprob": math.log(0.5),
@@ -238,11 +238,11 @@ class TestTokenSignals:
             },
             {"logprob": math.log(0.9), "top_logprobs": [{"logprob": math.log(0.9)}]},
         ]
-        found = token_signals(tokens)
-        assert found.token_msp == pytest.approx(0.7)
+        signals = token_signals(tokens)
+        assert signals.token_msp == pytest.approx(0.7)
         first = -(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3))
-        assert found.token_pe == pytest.approx(first / 2)
-        assert found.token_energy == pytest.approx((math.log(0.75) + math.log(0.9)) / 2)
+        assert signals.token_pe == pytest.approx(first / 2)
+        assert signals.token_energy == pytest.approx((math.log(0.75) + math.log(0.9)) / 2)
 
     @pytest.mark.parametrize(
         ("tokens", "message"),
@@ -256,30 +256,30 @@ class TestTokenSignals:
             ([{"logprob": -1, "top_logprobs": [{"logprob": "x"}]}], "token 0, top_logprobs 0: logprob"),
         ],
     )
-    def test_bad(self, tokens: list[dict[str, object]], message: str) -> None:
+    def test_bad_tokens_are_errors(self, tokens: list[dict[str, object]], message: str) -> None:
         with pytest.raises(DataError, match=message):
             token_signals(tokens)
 
 
 class TestConsistencySignals:
-    def test_by_hand(self) -> None:
-        found = consistency_signals([2, 2, 1, None, 2])
-        assert found.consistency_modal_score == 2
-        assert found.consistency_modal_count == 3
-        assert found.consistency_modal_confidence == 0.6
-        assert found.consistency_na_rate == 0.2
-        assert found.consistency_score_std == pytest.approx(np.std([2, 2, 1, 2]))
+    def test_values_worked_by_hand(self) -> None:
+        signals = consistency_signals([2, 2, 1, None, 2])
+        assert signals.consistency_modal_score == 2
+        assert signals.consistency_modal_count == 3
+        assert signals.consistency_modal_confidence == 0.6
+        assert signals.consistency_na_rate == 0.2
+        assert signals.consistency_score_std == pytest.approx(np.std([2, 2, 1, 2]))
 
-    def test_ties_prefer_abstention_then_the_smallest(self) -> None:
+    def test_in_a_tie_abstention_wins_then_the_smallest_value(self) -> None:
         assert consistency_signals([3, None]).consistency_modal_score is None
         assert consistency_signals([3, 1, 3, 1]).consistency_modal_score == 1
         assert consistency_signals([None, None]).consistency_modal_confidence == 1.0
 
-    def test_no_spread_below_two_numbers(self) -> None:
+    def test_fewer_than_two_numbers_have_no_spread(self) -> None:
         assert consistency_signals([2, None]).consistency_score_std == 0.0
 
     @pytest.mark.parametrize("samples", [[], ["a"], [math.nan], [True]])
-    def test_bad(self, samples: list[object]) -> None:
+    def test_bad_samples_are_errors(self, samples: list[object]) -> None:
         with pytest.raises(DataError, match="samples is empty|sample 0 must be"):
             consistency_signals(samples)  # type: ignore[arg-type]
 
@@ -296,7 +296,9 @@ class TestConsistencySignals:
         ({}, ()),
     ],
 )
-def test_the_default_is_never_made_up(signals: dict[str, object], expected: tuple[str, ...]) -> None:
+def test_the_default_is_a_usual_name_or_nothing(
+    signals: dict[str, object], expected: tuple[str, ...]
+) -> None:
     assert select("default", items_with(signals)) == expected
 
 
@@ -306,22 +308,22 @@ def test_the_default_of_a_run_file_is_that_of_the_format() -> None:
     assert select("default", items.with_provenance(exported=True)) == ("confidence",)
 
 
-def test_what_is_said_where_there_is_none() -> None:
+def test_the_message_for_a_missing_confidence_explains_how_to_record_one() -> None:
     bare = Items.from_arrays([1], [1])
     sentence = "no confidence in this source; name one (--confidence, confidence=) or record one"
     assert no_confidence(bare).startswith(f"{sentence}: add a column with one number per answer")
-    # A log is recorded in another way than a table.
-    told = no_confidence(bare.with_provenance(format="inspect"))
-    assert told.startswith(f"{sentence}: ask for log-probabilities")
-    page, _, anchor = told.partition("(")[2].rpartition("(")[2].rstrip(")").partition("#")
+    # The remedy for a log differs from that for a table.
+    message = no_confidence(bare.with_provenance(format="inspect"))
+    assert message.startswith(f"{sentence}: request log-probabilities")
+    page, _, anchor = message.partition("(")[2].rpartition("(")[2].rstrip(")").partition("#")
     assert "likelihoods" in no_confidence(bare.with_provenance(format="lm-eval"))
     headings = (Path(__file__).parents[1] / page).read_text().lower().splitlines()
     assert f"## {anchor.replace('-', ' ')}" in headings
-    with pytest.raises(ArgumentError, match="no confidence was asked for"):
+    with pytest.raises(ArgumentError, match="no confidence was requested"):
         select((), items_with(FULL))
 
 
-def test_signals_of_numbers_beyond_a_float() -> None:
+def test_numbers_too_large_for_a_float_are_errors() -> None:
     with pytest.raises(DataError, match="token 0: logprob must be a number of at most 0"):
         token_signals([{"logprob": -(10**400), "top_logprobs": [{"logprob": -1.0}]}])
     with pytest.raises(DataError, match="sample 1 must be a finite number or None"):

@@ -113,7 +113,7 @@ QUESTIONS = {
         "loss abs_norm: the source declares a scale of 1 to 10",
         {"scale": "1,10"},
     ),
-    "a loss by name": Question(*ratings(), "confidence", "abs", "loss abs: asked for", {"loss": "abs"}),
+    "a loss by name": Question(*ratings(), "confidence", "abs", "loss abs: requested", {"loss": "abs"}),
     "text labels": Question(
         ["a", "b", "c", "a"] * 8,
         ["a", "b", "a", "a"] * 8,
@@ -658,7 +658,7 @@ def test_different_labels_are_an_error_unless_allowed() -> None:
     warned = compared((left, right), truth_may_differ=True).warnings
     assert "truths_differ" in [warning.code for warning in warned]
     assert (
-        "7 of 40 items have not the same truth"
+        "7 of 40 items have different truths"
         in call(*commands_for_two(left, right, "--truth-may-differ")[1]).stdout
     )
 

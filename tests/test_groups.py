@@ -1,4 +1,4 @@
-"""Groups are the same whoever asks for them: the columns there are, their names, what is missing."""
+"""Groups of items: the possible columns, the names of groups, and missing values."""
 
 from __future__ import annotations
 
@@ -21,10 +21,17 @@ def items(**metadata: list[object]) -> abstain.Items:
     return abstain.Items.from_arrays([1] * count, [1] * count, confidence=[0.5] * count, metadata=metadata)
 
 
-def test_names_are_whole_and_no_two_values_share_one() -> None:
-    given = items(stage=[3.0, 0.1, 0.1000000001, None, "b", True])
-    assert group_names(given, "stage").tolist() == ["3", "0.1", "0.1000000001", "(missing)", "b", "True"]
-    assert [group.label for group in groups(given, "stage")] == [
+def test_different_values_have_different_group_names() -> None:
+    table_items = items(stage=[3.0, 0.1, 0.1000000001, None, "b", True])
+    assert group_names(table_items, "stage").tolist() == [
+        "3",
+        "0.1",
+        "0.1000000001",
+        "(missing)",
+        "b",
+        "True",
+    ]
+    assert [group.label for group in groups(table_items, "stage")] == [
         "stage=0.1",
         "stage=0.1000000001",
         "stage=True",
@@ -34,26 +41,26 @@ def test_names_are_whole_and_no_two_values_share_one() -> None:
     ]
 
 
-def test_metadata_signals_and_items_make_groups() -> None:
-    given = items(site=["a", "b"])
-    assert columns_for_groups(given) == ("site", "confidence", "item")
-    assert group_names(given, "confidence").tolist() == ["0.5", "0.5"]
+def test_items_can_be_grouped_by_metadata_signals_and_item_names() -> None:
+    table_items = items(site=["a", "b"])
+    assert columns_for_groups(table_items) == ("site", "confidence", "item")
+    assert group_names(table_items, "confidence").tolist() == ["0.5", "0.5"]
 
 
-def test_no_items_make_no_groups() -> None:
+def test_an_empty_table_has_no_groups() -> None:
     assert groups(items(site=["a", "b"]).take(np.zeros(2, np.bool_)), "site") == ()
 
 
-def test_a_column_that_is_not_there_is_named_with_those_that_are() -> None:
-    for ask in (groups, group_names):
+def test_the_error_for_an_unknown_column_suggests_another() -> None:
+    for function in (groups, group_names):
         with pytest.raises(ArgumentError, match=r"unknown group column 'sit' .did you mean 'site'"):
-            ask(items(site=["a"]), "sit")
+            function(items(site=["a"]), "sit")
     with pytest.raises(DataError, match="site is a list at row 0"):
         group_names(items(site=[[1]]), "site")
 
 
 def test_evaluate_and_threshold_have_the_same_groups(tmp_path: Path) -> None:
-    """A column of numbers is a signal to the reader of tables; it makes groups all the same, behind both doors."""
+    """A numeric column is a signal, and can be used for groups in both functions."""
     generator = np.random.default_rng(0)
     path = tmp_path / "t.csv"
     with path.open("w", newline="") as opened:
@@ -62,11 +69,11 @@ def test_evaluate_and_threshold_have_the_same_groups(tmp_path: Path) -> None:
         for row in range(600):
             sure = generator.random()
             rows.writerow([1, int(generator.random() < 0.5 + sure / 2), sure, row % 3])
-    given = abstain.read(path)
-    table = abstain.evaluate(given, metrics="accuracy", by="stage")
+    table_items = abstain.read(path)
+    table = abstain.evaluate(table_items, metrics="accuracy", by="stage")
     assert table.metrics is not None
     evaluated = [group.label for group in table.metrics.groups]
-    policy = abstain.choose_threshold(given, risk=0.3, by="stage")
+    policy = abstain.choose_threshold(table_items, risk=0.3, by="stage")
     assert evaluated == [f"stage={each.group}" for each in policy.groups] == ["stage=0", "stage=1", "stage=2"]
-    decided = policy.apply(given)
+    decided = policy.apply(table_items)
     assert decided.coverage > 0.1

@@ -6,7 +6,7 @@ import pytest
 from abstain import DataError, Items, Outcome
 
 
-def test_four_outcomes_stay_apart() -> None:
+def test_the_four_outcomes_are_distinguished() -> None:
     items = Items.from_arrays(
         [1, 1, 1, None],
         [1, None, None, 0],
@@ -36,7 +36,7 @@ def test_an_abstention_keeps_its_stored_prediction() -> None:
     assert items.counts.answered == 1
 
 
-def test_labels_of_text_stay_as_they_are() -> None:
+def test_text_labels_are_unchanged() -> None:
     items = Items.from_arrays(["stable", "worse"], ["stable", None], abstained=[False, True])
     assert items.truth.tolist() == ["stable", "worse"]
 
@@ -59,7 +59,7 @@ def test_items_cannot_be_changed_and_do_not_share_memory_with_the_caller() -> No
         items.signals["x"] = items.signals["confidence"]  # type: ignore[index]
 
 
-def test_records_tell_absent_from_null() -> None:
+def test_records_distinguish_absent_from_null() -> None:
     items = Items.from_records(
         [
             {"truth": 1, "prediction": 1, "signals": {"a": 1.0, "b": None}},
@@ -112,9 +112,9 @@ def test_bad_records_are_refused(records: list[dict[str, object]], message: str)
 
 
 def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(DataError, match="prediction has 1 rows where 2 were expected"):
+    with pytest.raises(DataError, match="prediction has 1 rows, but 2 were expected"):
         Items.from_arrays([1, 2], [1])
-    with pytest.raises(DataError, match="signal s has 1 rows where 2 were expected"):
+    with pytest.raises(DataError, match="signal s has 1 rows, but 2 were expected"):
         Items.from_arrays([1, 2], [1, 2], signals={"s": [1]})
 
 
@@ -123,24 +123,24 @@ def test_a_missing_cluster_is_refused() -> None:
         Items.from_arrays([1, 1], [1, 1], cluster=np.array(["a", None], dtype=object))
 
 
-def test_no_items_at_all() -> None:
+def test_an_empty_table_has_no_coverage() -> None:
     items = Items.from_arrays([], [])
     assert len(items) == 0
     assert np.isnan(items.counts.coverage)
     assert repr(items) == "Items(0 items in 0 clusters: 0 answered, 0 abstained, 0 failed, 0 unscored)"
 
 
-def test_numbers_beyond_a_float_are_refused_with_their_row() -> None:
+def test_a_number_too_large_for_a_float_is_an_error_with_its_row() -> None:
     with pytest.raises(DataError, match="signal s is too large for a float at row 1"):
         Items.from_arrays([1, 2], [1, 2], signals={"s": [1, 10**400]})
 
 
-def test_names_are_held_as_they_are() -> None:
+def test_names_are_unchanged() -> None:
     items = Items.from_arrays([1, 2, 3], [1, 2, 3], cluster=np.array(["b", "a", "b"]), item=[2**63, -1, 0])
     assert items.cluster.dtype == object
     assert items.cluster_ids.tolist() == ["a", "b"]
     assert items.cluster_index.tolist() == [1, 0, 1]
     assert items.item.tolist() == [2**63, -1, 0]
     for ragged in ({"intervals": [[1], [1, 2]]}, {"sets": [[1], [1, 0]], "classes": ["1", "2"]}):
-        with pytest.raises(DataError, match=r"must hold (two numbers|one boolean per class)"):
+        with pytest.raises(DataError, match=r"must contain (two numbers|one boolean per class)"):
             Items.from_arrays([1, 2], [1, 2], **ragged)

@@ -1,4 +1,4 @@
-"""When two labels match, and what is no label."""
+"""Matching of labels, and missing and invalid labels."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from abstain.losses import item_loss
         ("1e998", "1e999", False),
     ],
 )
-def test_matching(truth: Any, prediction: Any, expected: bool) -> None:
+def test_labels_match_as_numbers_or_as_text(truth: Any, prediction: Any, expected: bool) -> None:
     pair = labels.column([truth], "y_true"), labels.column([prediction], "y_pred")
     assert labels.matches(*pair).tolist() == [expected]
 
@@ -66,9 +66,9 @@ def test_whole_numbers_in_arrays_are_compared_exactly() -> None:
 
 
 def test_missing_labels_match_nothing() -> None:
-    nothing = labels.column([None, float("nan"), "a"], "y_true")
-    assert labels.missing(nothing).tolist() == [True, True, False]
-    assert labels.matches(nothing, nothing).tolist() == [False, False, True]
+    column = labels.column([None, float("nan"), "a"], "y_true")
+    assert labels.missing(column).tolist() == [True, True, False]
+    assert labels.matches(column, column).tolist() == [False, False, True]
 
 
 def test_classes_are_numbered_in_order() -> None:
@@ -79,12 +79,12 @@ def test_classes_are_numbered_in_order() -> None:
     assert codes.tolist() == [2, 0, 1]
 
 
-def test_numbers_leave_text_out() -> None:
-    found = labels.numbers(labels.column([1, "two", None, 3], "y_pred"))
-    assert np.isnan(found).tolist() == [False, True, True, False]
+def test_text_is_nan_among_numbers() -> None:
+    numbers = labels.numbers(labels.column([1, "two", None, 3], "y_pred"))
+    assert np.isnan(numbers).tolist() == [False, True, True, False]
 
 
-def test_truths_are_of_one_kind() -> None:
+def test_truths_are_all_numbers_or_all_text() -> None:
     assert labels.truths(["1", 2, None]).tolist()[:2] == [1, 2]
     with pytest.raises(DataError, match="mixed label types: a number at row 1 and text at row 0"):
         labels.truths(["stable", 2])

@@ -1,4 +1,4 @@
-"""What importing costs, what is public, and that the demo runs."""
+"""The package: cost of imports, public names, and the demo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_importing_loads_nothing_heavy() -> None:
     assert loaded_after("import abstain").isdisjoint(HEAVY)
 
 
-def test_judging_loads_neither_frames_nor_scipy() -> None:
+def test_an_evaluation_loads_neither_frames_nor_scipy() -> None:
     code = "import abstain; abstain.evaluate(abstain.Items.from_arrays([1],[1],confidence=[1]), resamples=5)"
     assert loaded_after(code).isdisjoint({"pandas", "sklearn", "scipy", "altair", "duckdb", "rich", "typer"})
 
@@ -43,7 +43,7 @@ def test_help_needs_no_numpy() -> None:
     )
 
 
-def test_the_public_names() -> None:
+def test_the_list_of_public_names() -> None:
     assert abstain.__all__ == [
         "AbstainError",
         "AbstentionRule",
@@ -84,7 +84,7 @@ def test_the_public_names() -> None:
     ]
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_can_be_imported() -> None:
     for name in abstain.__all__:
         assert getattr(abstain, name) is not None
     assert dir(abstain) == abstain.__all__
@@ -93,7 +93,7 @@ def test_every_public_name_is_there() -> None:
 
 
 @pytest.mark.slow
-def test_demo_shows_two_models_judged_and_what_to_try_next(tmp_path: Path) -> None:
+def test_demo_evaluates_two_models_and_suggests_commands(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "abstain", "demo", "--bootstrap-resamples", "500"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stderr == ""
@@ -135,11 +135,11 @@ def test_demo_creates_its_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = subprocess.run([*command, "file"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "abstain: file: is a file; name a directory\n"
+    assert done.stderr == "abstain: file: is a file; pass the path of a directory\n"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-def test_make_format_formats_and_still_reports_what_cannot_be_fixed(tmp_path: Path) -> None:
+def test_make_format_formats_and_still_reports_unfixable_problems(tmp_path: Path) -> None:
     (tmp_path / "ready").touch()
     ruff = tmp_path / "ruff"
     ruff.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/calls\ntest "$1" != check\n')
@@ -158,20 +158,20 @@ def test_a_package_loads_its_names_when_they_are_first_used(package: str) -> Non
         [sys.executable, "-c", f"import sys; {code}"], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
-    opened = import_module(package)
-    assert dir(opened) == sorted(opened.__all__)
+    module = import_module(package)
+    assert dir(module) == sorted(module.__all__)
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
-        getattr(opened, "nothing")  # noqa: B009
+        getattr(module, "nothing")  # noqa: B009
 
 
-def test_a_package_shows_its_public_modules_and_no_others() -> None:
+def test_a_package_has_its_public_modules_as_attributes() -> None:
     assert abstain.thresholds is import_module("abstain.thresholds")
     assert abstain.metrics.selective is import_module("abstain.metrics.selective")
     with pytest.raises(AttributeError, match="_nothing"):
         getattr(abstain.metrics, "_nothing")  # noqa: B009
 
 
-def test_a_small_evaluation_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+def test_a_small_evaluation_loads_only_the_modules_it_needs(tmp_path: Path) -> None:
     run = EXAMPLES / "run_a.json"
     code = f"import abstain; abstain.evaluate(abstain.read(r'{run}', mode='few_shot'), resamples=5); "
     code += "print(' '.join(name for name in sys.modules if name.startswith('abstain.')))"
@@ -183,12 +183,12 @@ def test_a_small_evaluation_loads_no_more_than_it_needs(tmp_path: Path) -> None:
         assert f"abstain.{module}" not in loaded
 
 
-def test_a_call_loads_its_verb_alone(tmp_path: Path) -> None:
+def test_a_call_loads_only_its_command(tmp_path: Path) -> None:
     code = "import runpy; sys.argv = ['abstain', 'schema', 'metrics']\n"
     program = (
         f"import sys\n{code}try: runpy.run_module('abstain', run_name='__main__')\nexcept SystemExit: pass\n"
     )
     program += "print('\\n', *(name for name in sys.modules if name.startswith('abstain.cli.')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    verbs = {name for name in done.stdout.splitlines()[-1].split() if "._" not in name}
-    assert verbs == {"abstain.cli.schema"}
+    commands = {name for name in done.stdout.splitlines()[-1].split() if "._" not in name}
+    assert commands == {"abstain.cli.schema"}

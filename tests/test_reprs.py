@@ -1,4 +1,4 @@
-"""What Python shows of our objects fits into a glance, however much they hold, and gives no record away."""
+"""Representations of public objects are short, however large the objects are, and contain no record text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS = 800
-# Rows on their way to a number; nobody is handed one.
+# Internal objects, which are never returned to users.
 INSIDE = (
     *(
         "abstain.metrics._columns",
@@ -39,7 +39,7 @@ INSIDE = (
 
 
 def public_classes() -> set[type]:
-    """Every class that a module of the package names in its `__all__`."""
+    """Return every class that a public module lists in its `__all__`."""
     found = set()
     for module in pkgutil.walk_packages(abstain.__path__, "abstain."):
         private = any(part.startswith("_") for part in module.name.split("."))
@@ -70,7 +70,7 @@ def model(seed: int) -> abstain.Items:
 
 @cache
 def made() -> tuple[Any, ...]:
-    """Large objects of every kind, as people get them."""
+    """Return large objects of every kind, as users get them."""
     draws, items = np.random.default_rng(0), model(1)
     names = ["confidence", *(f"signal {number}" for number in range(12))]
     one = abstain.evaluate(items, confidence=names, metrics=["accuracy", "answer_rate"], by="site")
@@ -112,7 +112,7 @@ def made() -> tuple[Any, ...]:
 
 
 def within(value: Any, seen: set[int]) -> Iterator[Any]:
-    """Every object of ours that an object holds, itself among them."""
+    """Yield every object of the package within an object, including itself."""
     if id(value) in seen or type(value).__module__.startswith(INSIDE):
         return
     seen.add(id(value))
@@ -137,7 +137,7 @@ def objects() -> tuple[Any, ...]:
     return tuple(each for root in made() for each in within(root, seen))
 
 
-def test_what_python_shows_fits_into_a_glance() -> None:
+def test_every_representation_is_short() -> None:
     for each in objects():
         text = repr(each)
         assert len(text) <= MOST_CHARACTERS, f"{type(each).__name__}: {text}"
@@ -145,7 +145,7 @@ def test_what_python_shows_fits_into_a_glance() -> None:
         assert "array(" not in text, f"{type(each).__name__}: {text}"
 
 
-# Made by what is not run here, or of what the command line alone sees.
+# Classes that are tested elsewhere, or that only the command line uses.
 ELSEWHERE = {
     *("Calibration", "TrainedCalibration", "VerbalizedCalibration"),  # see tests/calibrators
     *("RunPlan", "Prepared", "SignalPlan", "QuestionSet", "Question", "Example"),
@@ -167,18 +167,18 @@ ELSEWHERE = {
 }
 
 
-def test_every_public_class_that_people_are_handed_is_among_them() -> None:
-    met = {kind for each in objects() for kind in type(each).__mro__}
+def test_every_public_class_is_among_the_tested_objects() -> None:
+    tested = {kind for each in objects() for kind in type(each).__mro__}
     plain = {
         kind
         for kind in public_classes()
         if not kind.__module__.startswith((*INSIDE, "abstain.compat")) and not issubclass(kind, Exception)
     }
-    missed = {kind.__name__ for kind in plain - met} - ELSEWHERE
+    missed = {kind.__name__ for kind in plain - tested} - ELSEWHERE
     assert {name for name in missed if not name.endswith("Calibrator")} == set()
 
 
-def test_objects_with_words_of_their_own_show_them() -> None:
+def test_results_show_their_main_numbers() -> None:
     items, one, _, many, *_ = made()
     assert repr(one).startswith("Result of 800 items\n  confidence: AURC 0.")
     assert repr(one).splitlines()[-1] == "  ... and 7 more"
@@ -191,7 +191,7 @@ def test_objects_with_words_of_their_own_show_them() -> None:
     assert repr(one["signal 3"].aurc) == f"Estimate({one['signal 3'].aurc})"
 
 
-def test_a_question_keeps_its_text_to_itself(tmp_path: Path) -> None:
+def test_the_representation_of_a_question_hides_its_text(tmp_path: Path) -> None:
     table = tmp_path / "questions.csv"
     table.write_text("question,truth,note\nIs Mrs. Example ill?,yes,seen by Dr. Example\n")
     found = read_questions(table, question="question", truth="truth")
@@ -199,7 +199,7 @@ def test_a_question_keeps_its_text_to_itself(tmp_path: Path) -> None:
     assert repr(found.questions[0]).startswith("Question(id=")
 
 
-def test_few_lines_leave_none_out_where_all_fit() -> None:
+def test_few_lines_shows_all_lines_that_fit() -> None:
     eleven = [f"line {number}" for number in range(11)]
     assert few_lines("head", eleven).count("\n") == 11
     assert "more" not in few_lines("head", eleven)

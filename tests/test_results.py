@@ -111,7 +111,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("wrong", "message"),
         [
-            ({"confidence": float("nan")}, "confidence is NaN at row 1; leave it None"),
+            ({"confidence": float("nan")}, "confidence is NaN at row 1; use None"),
             ({"confidence": 1.2}, r"confidence must lie in \[0, 1\], got 1.2 at row 1"),
             ({"confidence": -0.1}, r"confidence must lie in \[0, 1\], got -0.1 at row 1"),
             ({"confidence": "high"}, "confidence must be a number or None, got text at row 1"),
@@ -127,7 +127,7 @@ class TestBadInput:
         assert "Example" not in str(raised.value)
 
     def test_an_empty_list_is_an_error(self) -> None:
-        with pytest.raises(DataError, match="results is empty; there must be at least one EvaluationResult"):
+        with pytest.raises(DataError, match="results is empty; pass at least one EvaluationResult"):
             results_to_items([])
 
     def test_another_object_than_a_result_is_an_error(self) -> None:
@@ -143,9 +143,9 @@ class TestBadInput:
         rows = [EvaluationResult(1, 1, metadata={"patient": "x"}), EvaluationResult(1, 1)]
         with pytest.raises(DataError, match="row 1 has no 'patient' in its metadata"):
             results_to_items(rows, cluster="patient")
-        with pytest.raises(DataError, match="row 1 has no cluster, though other rows do"):
+        with pytest.raises(DataError, match="row 1 has no cluster, although other rows do"):
             results_to_items([EvaluationResult(1, 1, cluster="a"), EvaluationResult(1, 1)])
 
     def test_a_reserved_metadata_key_is_an_error(self) -> None:
-        with pytest.raises(DataError, match="keys that begin with 'result.' are taken"):
+        with pytest.raises(DataError, match="keys that begin with 'result.' are reserved"):
             results_to_items([EvaluationResult(1, 1, metadata={"result.prompt": 1})])

@@ -1,4 +1,4 @@
-"""Where a row stands: as an editor, a spreadsheet or Python counts it."""
+"""Row numbers in messages, counted as in an editor, a spreadsheet or Python."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def written(path: Path, text: str) -> Path:
         ("small.csv.gz", lambda text: gzip.compress(text.encode())),
     ],
 )
-def test_a_line_is_what_an_editor_shows(tmp_path: Path, name: str, make: Callable[[str], bytes]) -> None:
+def test_lines_are_numbered_as_in_an_editor(tmp_path: Path, name: str, make: Callable[[str], bytes]) -> None:
     (tmp_path / name).write_bytes(make(NOTES))
-    # Records begin on lines 2 (and run on to 3), 5, 6 (to 8) and 9; line 4 is empty.
+    # Records begin on lines 2 (and end on 3), 5, 6 (and end on 8) and 9. Line 4 is empty.
     assert row_of_file([tmp_path / name], 0, 1, 2, 3) == "line 2, 5, 6, 9"
     with rows_named_by([tmp_path / name]):
         assert [row_name(row) for row in (3, 0, 2)] == ["line 9", "line 2", "line 6"]
     assert row_name(3) == "row 3"
 
 
-def test_a_header_over_several_lines_and_a_single_column(tmp_path: Path) -> None:
+def test_lines_after_a_long_header_and_in_a_single_column(tmp_path: Path) -> None:
     header = written(tmp_path / "h.csv", '"a\nb",c\n1,2\n')
     assert row_of_file([header], 0) == "line 3"
     # In a table of one column an empty line is a row.
@@ -55,7 +55,7 @@ def test_a_header_over_several_lines_and_a_single_column(tmp_path: Path) -> None
     assert row_of_file([single], 2) == "line 4"
 
 
-def test_json_parquet_workbooks_and_lists(tmp_path: Path) -> None:
+def test_names_of_rows_in_json_parquet_workbooks_and_lists(tmp_path: Path) -> None:
     assert row_of_file([written(tmp_path / "a.jsonl", '{"a": 1}\n\n{"a": 2}\n')], 1) == "line 3"
     assert row_of_file([written(tmp_path / "a.json", '[{"a": 1}, {"a": 2}]')], 1) == "record 2"
     pl.DataFrame({"a": [1, 2]}).write_parquet(tmp_path / "a.parquet")
@@ -66,7 +66,7 @@ def test_json_parquet_workbooks_and_lists(tmp_path: Path) -> None:
         assert row_name(0) == "record 1"
 
 
-def test_what_cannot_be_read_again_has_records(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_again_have_records(tmp_path: Path) -> None:
     assert row_of_file([tmp_path / "gone.csv"], 0) == "record 1"
     short = written(tmp_path / "short.csv", "a,b\n1,2\n")
     assert row_of_file([short], 5) == "record 6"
@@ -80,12 +80,12 @@ def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
     content = b"truth,prediction,confidence\n1,1,0.5\n1,,0.4\n"
     writer = threading.Thread(target=pipe.write_bytes, args=(content,))
     writer.start()
-    with pytest.raises(DataError, match="missing at record 2 and nothing says why"):
+    with pytest.raises(DataError, match="missing at record 2 for an unknown reason"):
         abstain.read(pipe)
     writer.join()
 
 
-def test_many_problems_read_the_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_naming_many_rows_reads_the_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "t.csv", "a,b\n" + "1,2\n" * 2000)
     opened, real = [], Path.open
 
@@ -99,7 +99,7 @@ def test_many_problems_read_the_file_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(opened) == 1
 
 
-def test_items_that_nobody_named_are_called_by_their_line(tmp_path: Path) -> None:
+def test_items_without_names_are_identified_by_their_line(tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", "truth,prediction,prob,person\n1,1,0.5,p\n0,1,7,q\n")
     items = abstain.read(path, cluster="person", confidence="prob")
     assert items.describe_row(1) == f"person q, line 3 of {path}"

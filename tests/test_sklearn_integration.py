@@ -204,7 +204,7 @@ class TestItemsFromAnEstimator:
             abstain.Items.from_estimator([1, 2], X, y)
         both = MultiOutputClassifier(GaussianNB()).fit(X, np.column_stack([y, y]))
         with pytest.raises(
-            DataError, match=r"predict_proba of MultiOutputClassifier must give one column per"
+            DataError, match=r"predict_proba of MultiOutputClassifier must return one column per"
         ):
             abstain.Items.from_estimator(both, X, y)
 
@@ -220,5 +220,5 @@ def test_invalid_arguments_are_errors() -> None:
         integration.aurc_loss([0, 5], [0.5, 0.5], labels=[0, 1])
     with pytest.raises(ArgumentError, match="unknown risk 'all'"):
         integration.RiskCoverageDisplay.from_predictions([0, 1], [0.1, 0.9], risk="all")
-    with pytest.raises(DataError, match="y_proba has 1 rows where 2 were expected"):
+    with pytest.raises(DataError, match="y_proba has 1 rows, but 2 were expected"):
         integration.aurc_loss([0, 1], [[0.5, 0.5]])

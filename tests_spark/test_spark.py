@@ -152,17 +152,17 @@ def test_rows_that_cannot_be_matched_are_errors(spark: Any, tmp_path: Path) -> N
     with pytest.raises(ArgumentError, match="spark has no order of rows to match them by; name the items"):
         abstain.compare(rows, match="rows", **roles)
     with pytest.raises(
-        DataError, match=r"new lacks 1 \(new the first one: patient \d+, item 21\), 499 are in"
+        DataError, match=r"new lacks 1 \(the first one that new lacks: patient \d+, item 21\), 499 are in"
     ):
         abstain.compare({"old": old, "new": new.where("name <> 21")}, **roles)
     with pytest.raises(
         DataError, match=r"the Spark DataFrame: the item ids \(name\) must be .*again in 500 rows"
     ):
         abstain.compare({"old": old, "new": new.union(new)}, **roles)
-    with pytest.raises(DataError, match=r"old: patient \d+ stands twice; the items have no names"):
+    with pytest.raises(DataError, match=r"old: patient \d+ appears twice; the items have no names"):
         abstain.compare({"old": old.drop("name"), "new": new.drop("name")}, **{**roles, "item": None})
     with pytest.raises(
-        ArgumentError, match="old is a Spark DataFrame, and can be compared only .*; new is not one"
+        ArgumentError, match="old is a Spark DataFrame and can be compared only .*; new is not one"
     ):
         abstain.compare({"old": old, "new": tables["new"]}, **roles)
     nameless = new.selectExpr("* EXCEPT (name)", "CASE WHEN name = 21 THEN NULL ELSE name END AS name")
@@ -170,7 +170,7 @@ def test_rows_that_cannot_be_matched_are_errors(spark: Any, tmp_path: Path) -> N
         abstain.compare({"old": old, "new": nameless}, **roles)
 
 
-@pytest.mark.parametrize("command", checks.ASKED)
+@pytest.mark.parametrize("command", checks.COMMAND_ARGUMENTS)
 def test_the_documented_support_matrix_is_right(
     spark: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -181,7 +181,7 @@ def test_the_documented_support_matrix_is_right(
     assert spark is not None  # the session that reads the files
     checks.written_pair(tmp_path)
     run = caller(monkeypatch, capsys, tmp_path)
-    checks.assert_served(run, command, "spark", checks.matrix()[command][2])
+    checks.assert_documented(run, command, "spark", checks.matrix()[command][2])
 
 
 def test_check_has_the_same_result(spark: Any, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_errors_give_the_number_of_rows(spark: Any) -> None:
     with pytest.raises(ArgumentError, match="has no column 'truht'"):
         abstain.evaluate(rows, truth="truht")
     with pytest.raises(
-        ArgumentError, match="engine duckdb does not aggregate a Spark DataFrame; leave the engine out"
+        ArgumentError, match="engine duckdb does not aggregate a Spark DataFrame; omit the engine"
     ):
         abstain.evaluate(rows, engine="duckdb")
     with pytest.raises(
@@ -270,5 +270,5 @@ def test_errors_give_the_number_of_rows(spark: Any) -> None:
     ):
         abstain.read(rows)
     twins = spark.createDataFrame([(1, 1, 0.5)], "truth int, prediction int, Truth double")
-    with pytest.raises(DataError, match="names differ in case alone"):
+    with pytest.raises(DataError, match="names differ only in case"):
         abstain.evaluate(twins)

@@ -6,7 +6,7 @@ from abstain._process import leave, prepare, stop_code
 
 
 def main() -> None:
-    """Run the command line in a process of its own."""
+    """Run the command line, and exit the process."""
     try:
         prepare()
         from abstain.cli import main as run_command_line  # noqa: PLC0415
@@ -16,7 +16,7 @@ def main() -> None:
         code = stop_code()
         if code is None:
             raise
-        # A signal before or after the verb ran has not been turned into an exit code yet.
+        # A signal before or after the command ran has not been turned into an exit code yet.
         leave(end.code if isinstance(end, SystemExit) and isinstance(end.code, int) else code)
 
 

@@ -1,8 +1,8 @@
 """The confidences of an evaluation: their values, and the warnings about calibrated ones.
 
-``verbalized_calibrated`` is a temperature on the stated confidence; ``calibrated`` is a trained calibrator of several
-signals; ``calibrated:<name>`` is a temperature or an isotonic calibrator of another confidence. This module chooses the
-calibration artifact for each of them and applies it.
+``verbalized_calibrated`` applies a temperature to the stated confidence. ``calibrated`` applies a trained calibrator of
+several signals. ``calibrated:<name>`` applies a temperature or an isotonic calibrator to another confidence. This
+module chooses the calibration file for each of them and applies it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _SCALAR_METHODS = ("temperature_scaling", "isotonic")
 _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
-_WANTED = {
-    "calibrated": "a calibrator trained on features (abstain calibrate train)",
-    "verbalized_calibrated": "a temperature_scaling artifact (abstain calibrate verbalized)",
+_CALIBRATION_NEEDED = {
+    "calibrated": "a calibrator trained on features (made by abstain calibrate train)",
+    "verbalized_calibrated": "a temperature_scaling calibration file (made by abstain calibrate verbalized)",
 }
 
 
@@ -36,7 +36,7 @@ _WANTED = {
 class VariantConfidence:
     """One confidence per item, and the warnings that its metrics need.
 
-    `items` depends on the confidence, because an engine counts the rows of a table again for each of them.
+    `items` depends on the confidence, because an engine aggregates a table again for each confidence.
     """
 
     name: str
@@ -45,24 +45,24 @@ class VariantConfidence:
     items: Items
 
 
-def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
-    """Return the artifacts; paths are read."""
-    if given is None:
+def load_calibrations(source: CalibrationLike) -> tuple[Calibration, ...]:
+    """Return calibrations as objects; paths are read."""
+    if source is None:
         return ()
     from abstain.calibrators import Calibration, read_calibration  # noqa: PLC0415  (few evaluations need it)
 
-    calibrations = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    calibrations = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
     return tuple(each if isinstance(each, Calibration) else read_calibration(each) for each in calibrations)
 
 
 def variant_confidences(
-    asked: str | Sequence[str], items: Items, calibrations: Sequence[Calibration]
+    requested: str | Sequence[str], items: Items, calibrations: Sequence[Calibration]
 ) -> dict[str, VariantConfidence]:
-    """Return the requested confidences by name. Artifacts that none of them uses are an error."""
-    names = select(asked, items, calibration=bool(calibrations))
+    """Return the requested confidences by name. A calibration that none of them uses is an error."""
+    names = select(requested, items, calibration=bool(calibrations))
     if calibrations and not any(is_calibrated(name) for name in names):
         raise ArgumentError(
-            "a calibration artifact was given, but no confidence that uses it; ask for calibrated, "
+            "a calibration file was passed, but no requested confidence uses it; request calibrated, "
             "verbalized_calibrated or calibrated:<name>"
         )
     return {
@@ -113,7 +113,7 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
 
 
 def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:
-    """Return the one artifact that fits a variant; the error for none lists the artifacts."""
+    """Return the only calibration that fits a confidence; if none fits, the error lists them all."""
     fitting = [each for each in calibrations if _serves(each, name)]
     if len(fitting) > 1 and name.startswith("calibrated:"):
         base = name.removeprefix("calibrated:")
@@ -121,10 +121,14 @@ def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise ArgumentError(f"{len(fitting)} of the calibration artifacts fit confidence {name!r}; give one")
-    wanted = _WANTED.get(name, "a temperature_scaling or isotonic artifact of one feature")
+        raise ArgumentError(
+            f"{len(fitting)} calibration files fit confidence {name!r}; pass only one of them"
+        )
+    needed = _CALIBRATION_NEEDED.get(
+        name, "a temperature_scaling or isotonic calibration file of one feature"
+    )
     described = "; ".join(_describe(each) for each in calibrations)
-    raise ArgumentError(f"confidence {name!r} needs {wanted}, and was given {described}")
+    raise ArgumentError(f"confidence {name!r} needs {needed}, but got {described}")
 
 
 def _serves(calibration: Calibration, name: str) -> bool:
@@ -155,8 +159,10 @@ def _seen_before(items: Items, calibration: Calibration) -> tuple[ResultWarning,
         return ()
     run = f"run {source.run_id}" if source.run_id is not None else "run"
     if source.mode == evaluated.get("mode"):
-        message = f"the calibrator was fitted on this very {run}: its metrics are in-sample and flatter it"
+        message = f"the calibrator was fitted on this {run}: its metrics are in-sample and too optimistic"
     else:
-        where = f"the same {run} in mode {source.mode}"
-        message = f"the calibrator was fitted on {where}: it has seen these {items.cluster_noun}s"
+        message = (
+            f"the calibrator was fitted on the same {run} in mode {source.mode}: it has seen these "
+            f"{items.cluster_noun}s"
+        )
     return (ResultWarning("calibrated_in_sample", message),)

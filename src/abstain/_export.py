@@ -1,16 +1,15 @@
-"""Items out again: as a data frame, as a Parquet file, as a run file; each can be read back.
+"""Export of items as a data frame, a Parquet file or a run file, each of which can be read back.
 
-The table has the columns ``truth``, ``prediction``, ``outcome``, ``cluster`` and ``item``, then every signal
-and all metadata under their own names. Where a signal is absent for some items, which is not the same as
-null, a boolean column ``<signal>.absent`` says where. Metadata that a reader would take for something else
-(numbers, or a name that a role has) are called ``metadata.<name>``; lists and objects become JSON text in a
-column ``<name>.json``. Weights, bounds and sets, which are never guessed from usual names, have names of their
-own: ``abstain.weight``, ``abstain.low``, ``abstain.high`` and ``abstain.set`` (a JSON array of labels).
+The table has the columns ``truth``, ``prediction``, ``outcome``, ``cluster`` and ``item``, then every signal and all
+metadata under their names. If a signal is absent for some items, which is not the same as null, a boolean column
+``<signal>.absent`` marks them. Metadata that a reader would take for something else (numbers, or a name that a role
+has) are called ``metadata.<name>``. Lists and objects become JSON text in a column ``<name>.json``. Weights, bounds and
+sets are never inferred from usual names, so their columns are called ``abstain.weight``, ``abstain.low``,
+``abstain.high`` and ``abstain.set`` (a JSON array of labels).
 
-A run file has one record per cluster and a map from item to score in each. What that form has no place for
-stands under ``abstain`` in the experiment's provenance, where other readers pass over it: labels (scores are
-their numbers), items that not every cluster has, outcomes of single items, the order of rows,
-weights, intervals and sets.
+A run file has one record per cluster, with a map from item to score. All other information is stored under ``abstain``
+in the experiment's provenance, which other readers ignore: labels (scores are their numbers), items that not every
+cluster has, outcomes of single items, the order of rows, weights, intervals and sets.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def to_frame(items: Items, backend: str | None) -> Any:
 
 
 def frame_of(columns: Mapping[str, Any], backend: str | None = None) -> Any:
-    """Return columns as a data frame of the library named, else of the first that is installed."""
+    """Return columns as a data frame of a library. Default: the first library that is installed."""
     import narwhals as nw  # noqa: PLC0415
 
     chosen = _installed() if backend is None else _validate.choice(backend, "backend", _BACKENDS)
@@ -64,7 +63,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None = None) -> Any:
 
 
 def columns_frame(record: Any, backend: str | None = None) -> Any:
-    """Return the columns of a dataclass as a data frame: every field that holds an array; NaN is null."""
+    """Return the arrays of a dataclass as the columns of a data frame, with NaN as null."""
     columns = {field.name: getattr(record, field.name) for field in fields(record)}
     return frame_of(
         {name: nullable(column) for name, column in columns.items() if isinstance(column, np.ndarray)},
@@ -73,7 +72,7 @@ def columns_frame(record: Any, backend: str | None = None) -> Any:
 
 
 def nullable(column: NDArray[Any]) -> list[Any]:
-    """Return a column as a list in which NaN is None."""
+    """Return a column as a list, with None for NaN."""
     return [None if is_missing(value) else value for value in column.tolist()]
 
 
@@ -83,7 +82,7 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     columns = list(_columns(items).items())
     for name, column in columns:
         _check_text([name, *(column.tolist() if column.dtype.kind == "O" else ())], name)
-    # Numbered names, so that no name from the data is ever part of a statement but as a quoted identifier.
+    # Arrays have numbered names, so a name from the data is only ever a quoted identifier of a statement.
     arrays = {f"c{number}": column for number, (_, column) in enumerate(columns)}
     chosen = ", ".join(
         f"{_text_cast(f'c{number}', column)} AS {_sql.identifier(name)}"
@@ -111,7 +110,7 @@ def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Pat
 
 
 def experiment_of(items: Items, *, mode: str) -> dict[str, Any]:
-    """Return items as one experiment of a run file, with what that form lacks under ``abstain``."""
+    """Return items as one experiment of a run file."""
     labels = _label_codes(items)
     records, order = _records(items, labels)
     low, high = _scale(items, labels)
@@ -122,7 +121,7 @@ def experiment_of(items: Items, *, mode: str) -> dict[str, Any]:
         "whole_items": are_numbers(items.item),
         "metadata": [name for name in items.metadata if name not in items.signals],
         "rows": None if order == sorted(order) else order,
-        **_further(items, order),
+        **_optional_values(items, order),
     }
     return {
         "provenance": {"mode": mode, "scale": [low, high], "abstain": extension},
@@ -131,22 +130,22 @@ def experiment_of(items: Items, *, mode: str) -> dict[str, Any]:
 
 
 def run_file(metadata: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return the content of a run file; what no file can hold is an error."""
+    """Return the content of a run file. A lone surrogate is an error, because a file cannot contain it."""
     run = {"run_metadata": metadata, "experiments": experiments}
     text = json.dumps(run, allow_nan=False, ensure_ascii=False)
     _check_text([text], "a label, a name or metadata")
     return text.encode() + b"\n"
 
 
-def _check_text(values: Iterable[Any], what: str) -> None:
-    """Refuse half a character, which Python's text can hold and no file can."""
+def _check_text(values: Iterable[Any], subject: str) -> None:
+    """Raise if text has a lone surrogate, which a Python string can contain but a file cannot."""
     try:
         for value in values:
             if isinstance(value, str):
                 value.encode()
     except UnicodeEncodeError:
         raise DataError(
-            f"{what} holds half of a character (a lone surrogate), which no file can hold"
+            f"{subject} contains half of a character (a lone surrogate), which cannot be written to a file; remove it"
         ) from None
 
 
@@ -157,30 +156,30 @@ def _columns(items: Items) -> dict[str, NDArray[Any]]:
         "outcome": np.array(OUTCOMES, dtype=object)[items.outcome],
         "cluster": _name_column(items.cluster),
         "item": _name_column(items.item),
-        **_further_columns(items),
+        **_optional_columns(items),
     }
     for name, signal in items.signals.items():
         if name in (*_ROLES, *EXPORTED_NAMES.values()):
             raise DataError(
-                f"the signal {name!r} has the name of a column that items have themselves; rename it"
+                f"the signal {name!r} has the name of a column that every export has; rename the signal"
             )
         columns[name] = signal.values
         if signal.absent.any():
             columns[name + ABSENT_SUFFIX] = signal.absent
     for name, column in items.metadata.items():
-        plain, nested = _plain(column)
+        plain, nested = _single_type(column)
         hidden = plain.dtype.kind in "iuf" or name in columns
         columns[f"{METADATA_PREFIX if hidden else ''}{name}{JSON_SUFFIX if nested else ''}"] = plain
     return columns
 
 
 def _name_column(names: NDArray[Any]) -> NDArray[Any]:
-    # Whole numbers that no column of a table can hold are names all the same.
+    # A name may be a whole number that is too large for a column of integers.
     return names if names.dtype.kind != "O" else _validate.objects([str(name) for name in names.tolist()])
 
 
-def _further_columns(items: Items) -> dict[str, NDArray[Any]]:
-    """Weights, bounds and sets, where there are any, by the names of their columns."""
+def _optional_columns(items: Items) -> dict[str, NDArray[Any]]:
+    """Return the weights, bounds and sets that the items have, by the names of their columns."""
     columns: dict[str, NDArray[Any]] = {}
     if items.weight is not None:
         columns["weight"] = items.weight
@@ -192,8 +191,8 @@ def _further_columns(items: Items) -> dict[str, NDArray[Any]]:
     return {EXPORTED_NAMES[role]: column for role, column in columns.items()}
 
 
-def _further(items: Items, order: Sequence[int]) -> dict[str, Any]:
-    """Weights, bounds and sets for a run file, in the order of its records."""
+def _optional_values(items: Items, order: Sequence[int]) -> dict[str, Any]:
+    """Return the weights, bounds and sets for a run file, in the order of its records."""
     columns: dict[str, Any] = {}
     if items.weight is not None:
         columns["weight"] = items.weight[order].tolist()
@@ -201,7 +200,7 @@ def _further(items: Items, order: Sequence[int]) -> dict[str, Any]:
         infinite = np.isinf(items.intervals).any(axis=1)
         if infinite.any():
             row = int(np.argmax(infinite))
-            raise DataError(f"the interval is infinite at row {row}; JSON has no infinite numbers")
+            raise DataError(f"the interval is infinite at row {row}; JSON cannot contain infinite numbers")
         columns["intervals"] = [
             [None if math.isnan(end) else end for end in pair] for pair in items.intervals[order].tolist()
         ]
@@ -210,8 +209,8 @@ def _further(items: Items, order: Sequence[int]) -> dict[str, Any]:
     return columns
 
 
-def _plain(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-    """Return a column of one type, as it is or objects turned to numbers or text; and whether that text is JSON."""
+def _single_type(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    """Return a column with values of one type (objects become numbers or text), and whether its text is JSON."""
     if column.dtype.kind != "O":
         return column, False
     values = [value for value in column.tolist() if value is not None]
@@ -248,7 +247,7 @@ def _text_cast(name: str, column: NDArray[Any]) -> str:
 
 
 def _label_codes(items: Items) -> dict[str, int] | None:
-    """Return a number for every label, or None where scores are numbers already."""
+    """Return a number for every label, or None if the labels are numbers."""
     if items.truth.dtype.kind == "f" and items.prediction.dtype.kind == "f":
         return None
     labels = {
@@ -267,7 +266,7 @@ def _scale(items: Items, labels: dict[str, int] | None) -> tuple[float, float]:
         return items.scale
     evaluated = np.concatenate([items.truth, items.prediction])
     finite = evaluated[np.isfinite(evaluated)]
-    # A run file has some scale; other readers take 0 to 3, unless the scores themselves leave it.
+    # A run file always has a scale. Other readers assume 0 to 3, so use that unless a score lies outside it.
     return float(min(finite.min(initial=0.0), 0.0)), float(max(finite.max(initial=3.0), 3.0))
 
 
@@ -280,7 +279,8 @@ def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str
     for cluster, rows in groups.items():
         if len({names[row] for row in rows}) < len(rows):
             raise DataError(
-                f"{items.cluster_noun} {_validate.place_name(cluster)} has an item twice; a run file needs unique items"
+                f"{items.cluster_noun} {_validate.place_name(cluster)} has a duplicate item; "
+                "a run file needs unique items"
             )
         order += rows
         records.append(
@@ -305,7 +305,9 @@ def _row_signals(items: Items, row: int) -> dict[str, Any]:
     signals: dict[str, Any] = {**signals_of_row(items, row)}
     for name, number in signals.items():
         if number is not None and math.isinf(number):
-            raise DataError(f"the signal {name} is {number} at row {row}; JSON has no infinite numbers")
+            raise DataError(
+                f"the signal {name} is {number} at row {row}; JSON cannot contain infinite numbers"
+            )
     for name, column in items.metadata.items():
         value = column[row].item() if isinstance(column[row], np.generic) else column[row]
         signals.setdefault(name, None if isinstance(value, float) and not math.isfinite(value) else value)

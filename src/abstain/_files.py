@@ -28,7 +28,7 @@ from abstain.errors import AbstainError, ArgumentError, FormatError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Form = TypeVar("Form")
+Record = TypeVar("Record")
 
 _PIECE = 1 << 20
 # Seconds to wait for the first bytes of a pipe, and the most bytes that are read from one.
@@ -52,9 +52,9 @@ _KINDS = {
 
 
 class SourceFile:
-    """A file that may be opened more than once; the bytes of a pipe or of a translation are kept for that.
+    """A file that may be opened more than once. The bytes of a pipe or of a translated file are kept in memory.
 
-    `original` has the bytes of a translated file, and is None for any other file.
+    `original` contains the bytes of a file before its translation; None if it was not translated.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -67,7 +67,7 @@ class SourceFile:
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
     def exists(self) -> bool:
-        """Return whether the file exists; an error if that cannot be found out."""
+        """Return whether the file exists; raise if the operating system refuses to answer."""
         try:
             self.path.stat()
         except (OSError, ValueError) as problem:
@@ -77,7 +77,7 @@ class SourceFile:
         return True
 
     def translate(self, translation: Callable[[bytes], bytes]) -> None:
-        """Translate the bytes of the file; from now on the translation is read."""
+        """Replace the content by its translation, which is read from now on."""
         self.original = self.read()
         self._kept = translation(self.original)
 
@@ -97,8 +97,8 @@ class SourceFile:
         except (OSError, ValueError) as problem:
             raise self._unreadable(problem) from None
         if stat.S_ISDIR(mode):
-            raise ArgumentError(f"{self}: is a directory; name the file")
-        raise ArgumentError(f"{self}: is a device; name a file or a pipe")
+            raise ArgumentError(f"{self}: is a directory; pass the path of a file")
+        raise ArgumentError(f"{self}: is a device; pass the path of a file or a pipe")
 
     def read(self) -> bytes:
         """Return all bytes of the file."""
@@ -126,14 +126,14 @@ class SourceFile:
                 elif content:
                     return bytes(content)
                 elif time.monotonic() <= until:
-                    # A pipe without a writer reads as empty, before one opens it and after.
+                    # A pipe without a writer reads as empty, both before and after a writer had it open.
                     time.sleep(0.01)
                 else:
                     raise ArgumentError(
                         f"{self}: nothing was written to this pipe in {PIPE_PATIENCE:g} seconds"
                     )
         raise ArgumentError(
-            f"{self}: the pipe gives more than {PIPE_LIMIT:,} bytes; write them to a file first"
+            f"{self}: the pipe contains more than {PIPE_LIMIT:,} bytes; write them to a file first"
         )
 
 
@@ -183,7 +183,7 @@ def parse_json(content: bytes, path: object) -> Any:
     except UnicodeDecodeError as problem:
         raise FormatError(f"{path}: not JSON (not UTF-8 text at byte {problem.start})") from None
     except UnicodeEncodeError:
-        raise FormatError(f"{path}: not JSON (a \\u escape is half of a pair, and no character)") from None
+        raise FormatError(f"{path}: not JSON (a \\u escape is half of a surrogate pair)") from None
     except json.JSONDecodeError as problem:
         raise FormatError(
             f"{path}: not JSON (line {problem.lineno}, column {problem.colno}: {problem.msg})"
@@ -195,16 +195,16 @@ def parse_json(content: bytes, path: object) -> Any:
     return value
 
 
-def convert(value: Any, form: type[Form], location: object) -> Form:
-    """Return a parsed value as the record that `form` describes; the error names `location` and the field."""
+def convert(value: Any, form: type[Record], location: object) -> Record:
+    """Return a parsed value as a record of type `form`; an error names `location` and the field."""
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as problem:
-        raise FormatError(f"{location}: {_reworded(problem)}") from None
+        raise FormatError(f"{location}: {_describe(problem)}") from None
 
 
-def decode(text: bytes, form: type[Form], location: object) -> Form:
-    """Return JSON text of another tool as the record that `form` describes; other fields are skipped.
+def decode(text: bytes, form: type[Record], location: object) -> Record:
+    """Return JSON text of another tool as a record of type `form`; other fields are ignored.
 
     Such tools write NaN and Infinity, which are not JSON: they are read as null and as the largest numbers.
     """
@@ -216,7 +216,7 @@ def decode(text: bytes, form: type[Form], location: object) -> Form:
         except msgspec.DecodeError:
             return msgspec.json.decode(_CONSTANT.sub(_known_constant, text), type=form)
     except msgspec.ValidationError as problem:
-        raise FormatError(f"{location}: {_reworded(problem)}") from None
+        raise FormatError(f"{location}: {_describe(problem)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise FormatError(f"{location}: not JSON (cut off, or not UTF-8 text)") from None
     except RecursionError:
@@ -230,11 +230,11 @@ def _known_constant(constant: re.Match[bytes]) -> bytes:
     )
 
 
-def _reworded(problem: msgspec.ValidationError) -> str:
-    """Return what is wrong with a record, and with which field, without quoting its value."""
+def _describe(problem: msgspec.ValidationError) -> str:
+    """Describe a wrong field of a record without quoting its value."""
     # The field comes last. The text before it may quote a value, so only known texts are passed on.
-    text, _, where = f"{problem}{'' if ' - at `$' in str(problem) else ' - at `$`'}".rpartition(" - at `$")
-    name = where.rstrip("`").removeprefix(".") or "it"
+    text, _, path = f"{problem}{'' if ' - at `$' in str(problem) else ' - at `$`'}".rpartition(" - at `$")
+    name = path.rstrip("`").removeprefix(".") or "it"
     if match := _MISSING.fullmatch(text):
         return f"{name} has no {match['field']}"
     if match := _EXPECTED.fullmatch(text):
@@ -243,7 +243,7 @@ def _reworded(problem: msgspec.ValidationError) -> str:
         return f"{name} must be {_in_words(match['kinds'])}{rule}{got}"
     if "out of range" in text:
         return f"{name} is too large for a number"
-    return f"{name} is none of the values that are known for it"
+    return f"{name} is not one of the allowed values"
 
 
 def _in_words(kinds: str) -> str:
@@ -254,7 +254,7 @@ def _in_words(kinds: str) -> str:
 
 
 def _refuse_depth(value: Any) -> None:
-    """Raise if JSON is nested more deeply than any record: recursive code would fail on it."""
+    """Raise if JSON is nested more deeply than any record, because recursive code would fail on it."""
     level = [value]
     for _ in range(_DEEPEST):
         parts = (part.values() if isinstance(part, dict) else part for part in level)
@@ -284,6 +284,6 @@ def _bounded_int(text: str) -> int:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise FormatError(f"the key {twice!r} stands twice in one object")
+        duplicate = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise FormatError(f"the key {duplicate!r} appears twice in one object")
     return record

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     AnyPath = str | os.PathLike[str]
 
-# Errors of fsync on a folder that cannot be opened, or on a file system without this request.
+# Errors of fsync if a folder cannot be opened, or if its file system does not support fsync.
 _NOTHING_TO_SYNC = (errno.EACCES, errno.EINVAL, errno.ENOTSUP)
 _MOST_LINKS = 40
 
 
 def check_output(path: AnyPath, *, inputs: Iterable[AnyPath] = ()) -> Path:
-    """Return `path` if it can be written and is not one of the `inputs`. Call this before the work."""
+    """Return `path` if it can be written and is not one of the `inputs`. Call this before any long computation."""
     check_outputs([path], inputs=inputs)
     return Path(path)
 
@@ -42,7 +42,7 @@ def check_outputs(paths: Iterable[AnyPath], *, inputs: Iterable[AnyPath] = ()) -
     for path in paths:
         destination = _check_destination(path, sources)
         if destination in destinations and _is_replaced(destination):
-            raise ArgumentError(f"{path}: is named as two outputs; name another file for one of them")
+            raise ArgumentError(f"{path}: is the path of two outputs; choose another file for one of them")
         destinations.append(destination)
 
 
@@ -52,7 +52,7 @@ def check_folder(path: AnyPath) -> Path:
     with _reporting(folder, "created"):
         nearest = next(parent for parent in (folder, *folder.absolute().parents) if os.path.lexists(parent))
         if not nearest.is_dir():
-            raise ArgumentError(f"{nearest}: is a file; name a directory")
+            raise ArgumentError(f"{nearest}: is a file; pass the path of a directory")
         _check_writable(nearest, folder)
     return folder
 
@@ -77,10 +77,10 @@ def new_folder(path: AnyPath) -> Iterator[None]:
 
 
 def write_files(contents: Mapping[Any, bytes | Path], *, inputs: Iterable[AnyPath] = ()) -> None:
-    """Check all files of a call, then write one after the other; each is whole or absent.
+    """Check all files of a call, then write one after the other; no file is ever partly written.
 
     Args:
-        contents: by path, bytes or the path of a file that is copied.
+        contents: by path, the bytes to write or the path of a file to copy.
         inputs: files that must not be overwritten.
     """
     check_outputs(contents, inputs=inputs)
@@ -89,7 +89,7 @@ def write_files(contents: Mapping[Any, bytes | Path], *, inputs: Iterable[AnyPat
 
 
 def write_whole(path: AnyPath, content: bytes | Path) -> Path:
-    """Write bytes, or a copy of a file, to `path`: whole or not at all."""
+    """Write bytes, or a copy of a file, to `path`, completely or not at all."""
     destination = _check_destination(path, ())
     with _reporting(path):
         if _is_replaced(destination):
@@ -146,11 +146,11 @@ def _check_destination(path: AnyPath, inputs: Iterable[AnyPath]) -> Path:
             _check_writable(destination.parent, path)
             return destination
         if stat.S_ISDIR(state.st_mode):
-            raise ArgumentError(f"{path}: is a directory; name the output file")
+            raise ArgumentError(f"{path}: is a directory; pass the path of an output file")
         if stat.S_ISBLK(state.st_mode) or stat.S_ISSOCK(state.st_mode):
-            raise ArgumentError(f"{path}: is a disk or a socket; name a file or a pipe")
+            raise ArgumentError(f"{path}: is a disk or a socket; pass the path of a file or a pipe")
         if _descriptor(destination) is None and not os.access(destination, os.W_OK):
-            raise ArgumentError(f"{path}: is write-protected; name another file, or allow writing to it")
+            raise ArgumentError(f"{path}: is write-protected; choose another file, or allow writing to it")
         if stat.S_ISREG(state.st_mode):
             _check_no_input(path, state, inputs)
             if _is_replaced(destination):
@@ -162,10 +162,10 @@ def _check_no_input(path: AnyPath, state: os.stat_result, inputs: Iterable[AnyPa
     for source in inputs:
         try:
             same = os.path.samestat(state, Path(source).stat())
-        except (OSError, ValueError):  # the reader reports it
+        except (OSError, ValueError):  # the reader reports the problem
             continue
         if same:
-            raise ArgumentError(f"{path}: is the input {source} itself; name another file for the output")
+            raise ArgumentError(f"{path}: is the input {source} itself; choose another file for the output")
 
 
 def _check_writable(folder: Path, path: AnyPath) -> None:
@@ -181,16 +181,16 @@ def _follow_links(path: Path) -> Path:
             return destination
         _check_link(destination)
         path = destination.parent / destination.readlink()
-    raise ArgumentError(f"{path}: links that lead nowhere; name the file itself")
+    raise ArgumentError(f"{path}: leads through too many links; pass the path of the file itself")
 
 
 def _check_link(link: Path) -> None:
-    """Raise if another user created the link in a folder that everybody may write in."""
+    """Raise if another user created the link in a folder that is writable for all users."""
     folder, owner = link.parent.stat(), link.lstat().st_uid
     shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
     if shared and hasattr(os, "geteuid") and owner not in (os.geteuid(), folder.st_uid):
         raise ArgumentError(
-            f"{link}: is a link that somebody else put into a shared directory; name the file itself"
+            f"{link}: is a link that another user created in a shared directory; pass the path of the file itself"
         )
 
 
@@ -219,14 +219,14 @@ def _copy_permissions(part: Path, before: os.stat_result) -> None:
     try:
         shutil.chown(part, before.st_uid, before.st_gid)
     except (OSError, AttributeError):
-        # Another group than before must not get the rights of the former one.
+        # If the group changed, the new group must not get the rights of the old one.
         if part.stat().st_gid != before.st_gid:
             mode &= ~stat.S_IRWXG
     part.chmod(mode)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk; otherwise a power failure may lose a new name."""
+    """Write the names in a folder to the disk; otherwise a power failure may lose a new name."""
     try:
         handle = os.open(folder, os.O_RDONLY)
         try:

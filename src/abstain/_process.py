@@ -1,4 +1,4 @@
-"""The process: its standard streams, and the signals that stop it.
+"""Standard streams of the process, and the signals that stop it.
 
 `abstain.__main__` calls `prepare` before anything heavy is imported, so that signals are handled from the beginning.
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 if TYPE_CHECKING:
     from types import FrameType
 
-# With this variable set to 1, a crash shows its traceback, and Python its warnings.
+# If this variable is 1, crashes print a traceback, and Python prints its warnings.
 DEBUG = "ABSTAIN_DEBUG"
 _STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
 _stopped_by: list[int] = []
@@ -41,8 +41,8 @@ def prepare() -> None:
 def _start_quickly() -> None:
     """Avoid work that only pays off in long processes.
 
-    The threads of numpy's matrix library would spin for a tenth of a second on every core, and no verb multiplies large
-    matrices. Imports create many objects and hardly any garbage, so the collector runs less often.
+    The threads of numpy's matrix library would spin for a tenth of a second on every core, and no command multiplies
+    large matrices. Imports create many objects and hardly any garbage, so the garbage collector runs less often.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
@@ -56,7 +56,7 @@ def debugging() -> bool:
 def stop_code() -> int | None:
     """Return the exit code if a signal stopped the process, otherwise None.
 
-    An engine may replace the KeyboardInterrupt by an error of its own, so the exception alone is not enough.
+    An engine may replace the KeyboardInterrupt by another error, so the exception does not show this reliably.
     """
     return 128 + _stopped_by[0] if _stopped_by else None
 
@@ -73,7 +73,7 @@ def ignore_stops() -> None:
 
 
 def begin_to_write() -> None:
-    """Ignore signals from now on; if one came where nothing can be raised, stop now."""
+    """Ignore signals from now on; stop if one came while no exception could be raised."""
     ignore_stops()
     if _stopped_by:
         raise KeyboardInterrupt
@@ -107,13 +107,13 @@ def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
 
 
 def _ignored(problem: sys.UnraisableHookArgs) -> None:
-    """Print nothing about a signal that came where nothing can be raised, such as `__del__`: it is remembered."""
+    """Print nothing about a signal that came while no exception could be raised, as in `__del__`; it is remembered."""
     if not (_stopped_by and issubclass(problem.exc_type, KeyboardInterrupt)):
         sys.__unraisablehook__(problem)
 
 
 def _open_streams() -> None:
-    """Open streams that the caller closed, on /dev/null: a file that is opened later must not become stdout."""
+    """Open closed streams on /dev/null, so that a file that is opened later does not become stdout."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             mode = "r" if number == 0 else "w"
@@ -121,6 +121,6 @@ def _open_streams() -> None:
             setattr(sys, name, nothing)
             setattr(sys, f"__{name}__", nothing)
     for stream in (sys.stdout, sys.stderr):
-        # Letters that the encoding of the terminal lacks become question marks.
+        # Characters that the terminal cannot encode become question marks.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

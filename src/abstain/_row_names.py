@@ -2,9 +2,9 @@
 
 In a text file a row is the *line* on which its record begins, as an editor numbers lines: the first line of a CSV file
 is its header, and a quoted field may extend over several. In a Parquet file or a workbook it is the *row*, counted
-from 1, where the header of a workbook is row 1. In a list within a JSON file, in several files that are read as one,
-and in a file that cannot be read again, it is the *record*, counted from 1. In arrays and data frames it is the *row*
-by which Python finds it, counted from 0.
+from 1; the header of a workbook is row 1. In a list within a JSON file, in several files that are read as one,
+and in a file that cannot be read again, it is the *record*, counted from 1. In arrays and data frames it is the *row*,
+counted from 0 as in Python.
 
 Checks number rows from 0 and call `row_name`; a reader sets the file with `rows_named_by`. The file is opened only if
 an error has to name a row.
@@ -31,7 +31,7 @@ _name_rows: ContextVar[_FileRows | None] = ContextVar("name_rows", default=None)
 
 @contextlib.contextmanager
 def rows_named_by(paths: Sequence[Path], *, records: bool = False) -> Iterator[None]:
-    """Let errors number rows as these files do, which are read as one table.
+    """Name rows in errors as lines, rows or records of these files, which are read as one table.
 
     Without files rows are numbered from 0, or from 1 if they are the `records` of a list within a file.
     """
@@ -59,7 +59,7 @@ def row_name(*rows: int) -> str:
 
 
 def first_row_name(rows: Mask) -> str:
-    """Return the name of the first row where a mask is true, and how many such rows there are."""
+    """Return the name of the first row for which a mask is true, and the number of such rows."""
     return f"{row_name(int(rows.argmax()))} ({int(rows.sum())} such rows)"
 
 
@@ -69,7 +69,7 @@ def row_of_file(paths: Sequence[Path], *rows: int) -> str:
 
 
 class _FileRows:
-    """Names the rows of files, and remembers the lines that it found."""
+    """Name the rows of files, and remember the line numbers found so far."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._unopened = paths[0] if len(paths) == 1 else None
@@ -85,7 +85,13 @@ class _FileRows:
                 while len(self._lines) <= rows[-1]:
                     self._lines.append(next(self._record_lines))
                 return _listed("line", [self._lines[row] for row in rows])
-        except (EOFError, OSError, StopIteration, UnicodeError, ValueError):  # it was removed or changed
+        except (
+            EOFError,
+            OSError,
+            StopIteration,
+            UnicodeError,
+            ValueError,
+        ):  # the file was removed or changed
             self._record_lines = None
         return _listed(self._word, [row + self._first for row in rows])
 
@@ -128,7 +134,7 @@ def _json_lines(path: Path, head: bytes) -> Iterator[int]:
 
 
 def _csv_lines(path: Path, head: bytes) -> Iterator[int]:
-    """Yield the line on which each record after the header begins: one ends on the line where its quotes are even."""
+    """Yield the line on which each record after the header begins. A record ends when its quotes are balanced."""
     in_header, has_several_columns, in_quotes = True, False, False
     with _open_text(path, head) as text:
         for number, line in enumerate(text, start=1):

@@ -1,7 +1,6 @@
 """Signals from raw model output: token log-probabilities and agreement over samples.
 
-These turn what a model server returns into the numbers that confidence variants are made of. They know
-nothing of items.
+They convert the output of a model server to the numbers from which confidences are computed.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TokenSignals:
-    """What token log-probabilities say about an answer.
+    """Signals from the token log-probabilities of an answer.
 
     Attributes:
-        token_msp: mean probability of the tokens that were chosen; higher is more confident.
+        token_msp: mean probability of the chosen tokens; higher is more confident.
         token_pe: mean entropy of the renormalised top probabilities; lower is more confident.
         token_energy: mean log of the probability mass that the top tokens hold.
     """
@@ -34,14 +33,14 @@ class TokenSignals:
 
 @dataclass(frozen=True, slots=True)
 class ConsistencySignals:
-    """How far repeated samples of one answer agree.
+    """Agreement of repeated samples of one answer.
 
     Attributes:
         consistency_modal_score: the most frequent sample, None for an abstention.
-        consistency_modal_count: how many samples it has.
-        consistency_modal_confidence: its share of all samples.
-        consistency_score_std: population standard deviation of the numeric samples; 0.0 below two of them.
-        consistency_na_rate: share of samples that abstained.
+        consistency_modal_count: the number of such samples.
+        consistency_modal_confidence: the proportion of such samples.
+        consistency_score_std: population standard deviation of the numeric samples; 0.0 if there are fewer than two.
+        consistency_na_rate: proportion of samples that abstained.
     """
 
     consistency_modal_score: float | None
@@ -52,7 +51,7 @@ class ConsistencySignals:
 
 
 def token_signals(tokens: Sequence[Mapping[str, Any]]) -> TokenSignals:
-    """Return the signals of a list of ``{"logprob": x, "top_logprobs": [{"logprob": y}, ...]}``, one a token.
+    """Return the signals of a list of ``{"logprob": x, "top_logprobs": [{"logprob": y}, ...]}``, one per token.
 
     >>> half = math.log(0.5)
     >>> signals = token_signals([{"logprob": half, "top_logprobs": [{"logprob": half}, {"logprob": half}]}])
@@ -65,7 +64,7 @@ def token_signals(tokens: Sequence[Mapping[str, Any]]) -> TokenSignals:
     for number, token in enumerate(tokens):
         chosen = _logprob(token, f"token {number}")
         if not token.get("top_logprobs"):
-            raise DataError(f"token {number} has no top_logprobs; ask the model server for them")
+            raise DataError(f"token {number} has no top_logprobs; request them from the model server")
         top = [
             _logprob(other, f"token {number}, top_logprobs {rank}")
             for rank, other in enumerate(token["top_logprobs"])
@@ -80,7 +79,7 @@ def token_signals(tokens: Sequence[Mapping[str, Any]]) -> TokenSignals:
 
 
 def consistency_signals(samples: Sequence[float | None]) -> ConsistencySignals:
-    """Return how far samples agree; None is an abstention. A tie prefers abstention, else the smallest value.
+    """Return the agreement of samples; None is an abstention. In a tie, abstention wins, then the smallest value.
 
     >>> consistency_signals([2, 2, 1, None]).consistency_modal_confidence
     0.5
@@ -118,7 +117,7 @@ def _score(value: Any, position: int) -> float:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number as a float; None for anything else, and for what is too large to be one."""
+    """Return a number as a float; None for anything else, and for a number that is too large."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

@@ -1,8 +1,8 @@
-"""DuckDB as this package uses it: one way to connect, one way to run, and names that never become statements.
+"""DuckDB connections, interruptible queries, and quoting of names.
 
-A connection loads no extension and so has no network, stays within a fixed memory, and spills into a folder that
-nobody else may open and that goes with the connection. Queries run beside the main thread, because DuckDB does not
-listen to Ctrl-C by itself.
+A connection loads no extensions, so it has no network access. It uses a fixed amount of memory and spills into a
+temporary folder that only the owner may open and that is deleted with the connection. Queries run in a second thread,
+because DuckDB does not react to Ctrl-C.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MEMORY = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})? ?[KMGT]i?B", re.ASCII | re
 _PATIENCE = 0.05
 
 # The function that is called with the progress of a query in percent.
-_watching: ContextVar[Callable[[float], None] | None] = ContextVar("watching", default=None)
+_report_progress: ContextVar[Callable[[float], None] | None] = ContextVar("report_progress", default=None)
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def check_memory(text: str) -> None:
@@ -43,10 +43,10 @@ def check_memory(text: str) -> None:
 
 
 def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
-    """Return a connection without extensions, and so without the network, within a fixed memory."""
+    """Return a connection without extensions and network access, with a memory limit."""
     import duckdb  # noqa: PLC0415
 
-    folder = tempfile.mkdtemp(prefix="abstain-")  # readable by its owner alone
+    folder = tempfile.mkdtemp(prefix="abstain-")  # only its owner may read it
     connection = duckdb.connect(
         config={
             "autoinstall_known_extensions": "false",
@@ -57,20 +57,20 @@ def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
         }
     )
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
-    # DuckDB measures its progress only for a progress bar, which would be drawn on stdout and so must not be printed.
+    # DuckDB measures progress only if its progress bar is enabled; the bar itself must not be printed to stdout.
     connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     return connection
 
 
 def run(
-    work: Callable[[], Found],
+    work: Callable[[], Result],
     connection: duckdb.DuckDBPyConnection | None,
-) -> Found:
-    """Return what `work` returns; Ctrl-C ends the query of the connection and is raised here.
+) -> Result:
+    """Return the result of `work`; Ctrl-C interrupts the query of the connection and raises KeyboardInterrupt.
 
     Args:
         work: runs a query.
-        connection: where it runs.
+        connection: the connection that runs it.
 
     >>> run(lambda: 1 + 1, None)
     2
@@ -82,7 +82,7 @@ def run(
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
         # Older versions of DuckDB do not report progress.
-        report_progress = _watching.get()
+        report_progress = _report_progress.get()
         progress = getattr(connection, "query_progress", None)
         try:
             while (
@@ -93,7 +93,7 @@ def run(
                 report_progress(progress())
             return future.result()
         except KeyboardInterrupt:
-            # A query that has not begun yet would miss a single interrupt.
+            # A query that has not started yet would miss a single interrupt.
             while not future.done():
                 connection.interrupt()
                 wait([future], timeout=_PATIENCE)
@@ -103,24 +103,24 @@ def run(
 @contextmanager
 def watched(report_progress: Callable[[float], None]) -> Iterator[None]:
     """Call `report_progress` many times per second while a query runs, with its progress in percent."""
-    before = _watching.set(report_progress)
+    before = _report_progress.set(report_progress)
     try:
         yield
     finally:
-        _watching.reset(before)
+        _report_progress.reset(before)
 
 
 def identifier(name: str) -> str:
-    """Return a column's name as an SQL identifier, whatever it holds.
+    """Return a column name as a quoted SQL identifier.
 
-    >>> print(identifier('a"; DROP TABLE x; --'))
-    "a""; DROP TABLE x; --"
+    >>> print(identifier('a"; DROP TABLE x'))
+    "a""; DROP TABLE x"
     """
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return text as an SQL value.
+    """Return text as a quoted SQL string.
 
     >>> print(literal("o'clock"))
     'o''clock'

@@ -1,4 +1,4 @@
-"""Short text for what Python prints of a result."""
+"""Short text representations of results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_LINES, MOST_CHARACTERS = 12, 600
 
 
 def few_lines(head: str, lines: Sequence[str], rest: str = "more") -> str:
-    """Return a heading and the lines below it that fit on a small screen; the last one counts those left out.
+    """Return a heading and as many lines as fit on a small screen; the last line counts the omitted ones.
 
     >>> print(few_lines("Result", ["aurc 0.1", "augrc 0.2"]))
     Result

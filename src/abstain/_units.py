@@ -1,7 +1,7 @@
-"""Units: which clusters are left out one by one, and which group a cluster is in where there are very many.
+"""Units of the jackknife: single clusters, or groups of clusters if there are very many.
 
-A cluster's group depends on its name alone, so that it is the same on every machine and in every engine: an engine
-that aggregates a table puts clusters into the same groups by the same arithmetic.
+A cluster's group depends only on its name, so it is the same on every machine. An engine that aggregates a table
+computes the same groups by the same arithmetic.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Up to so many clusters are left out one by one; beyond, so many groups of them.
+# Up to MOST_SINGLE clusters are left out one by one; more are divided into GROUPS groups.
 MOST_SINGLE = 400
 GROUPS = 200
 PRIME, FACTOR = 2_147_483_647, 62_089_911
 WHOLE_NAME = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
-# Longer runs of digits are nobody's number, and slow to read as one.
+# Longer runs of digits are treated as text, because converting them to a number is slow.
 LONGEST_WHOLE = 4000
 
 
 def unit_of(cluster_ids: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the unit of each cluster, numbered from 0 without a gap: its own, or that of its group.
+    """Return the unit of each cluster, numbered from 0 without gaps: the cluster itself, or its group.
 
     >>> unit_of(np.array(["ann", "bob"])), len(set(unit_of(np.arange(1000)).tolist()))
     (array([0, 1]), 200)
@@ -36,10 +36,10 @@ def unit_of(cluster_ids: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def group_of(cluster_ids: NDArray[Any], groups: int = GROUPS) -> NDArray[np.intp]:
-    """Return the group of each cluster by its name alone.
+    """Return the group of each cluster, computed from its name.
 
-    Whole numbers, and text that writes one in the usual way: ``((id mod p) * 62089911) mod p mod groups`` with
-    ``p = 2147483647``; any other name: the first eight hexadecimal digits of the md5 of its UTF-8 text, mod groups.
+    For a whole number, or text that is one in its usual form: ``((id mod p) * 62089911) mod p mod groups`` with
+    ``p = 2147483647``. For any other name: the first eight hexadecimal digits of the MD5 of its UTF-8 text, mod groups.
 
     >>> group_of(np.array([1, 2, 3])).tolist(), group_of(np.array(["1", "2", "ann"])).tolist()
     ([111, 22, 133], [111, 22, 34])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Column = ArrayLike | Sequence[Any]
 
-# Ids are shorter than this, sentences longer.
+# Longer names may be free text, so they are shortened in messages.
 _LONGEST_NAME = 24
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}", re.ASCII)
 _LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
@@ -43,12 +43,12 @@ _OTHER_ARGUMENTS = {
     **dict.fromkeys(("sample_weight", "weights"), "weight"),
 }
 
-# A heavier row would overflow as soon as something is counted with it.
+# Sums with larger weights could overflow.
 HEAVIEST = 1e100
 
 
 def one_dimensional(values: Column, name: str) -> NDArray[Any]:
-    """Return `values` as an array of one dimension, whatever its type."""
+    """Return `values` as an array of one dimension and any type."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise DataError(f"{name} must have one dimension, got shape {array.shape}")
@@ -56,7 +56,7 @@ def one_dimensional(values: Column, name: str) -> NDArray[Any]:
 
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:
-    """Return a column of objects, each as it is."""
+    """Return a column of unchanged objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
@@ -87,7 +87,7 @@ def floats(values: Column, name: str) -> Floats:
 
 
 def finite(values: Column, name: str, *, among: NDArray[np.bool_] | None = None, hint: str = "") -> Floats:
-    """Return `values` as float64 without NaN or infinity in the rows `among` (all rows when None)."""
+    """Return `values` as float64 without NaN or infinity in the rows `among`. Default: all rows."""
     array = floats(values, name)
     wrong = ~np.isfinite(array)
     if among is not None:
@@ -101,7 +101,7 @@ def finite(values: Column, name: str, *, among: NDArray[np.bool_] | None = None,
 
 
 def unit_interval(values: Column, name: str) -> Floats:
-    """Return `values` as finite float64 within [0, 1]; the error names the first row that is not."""
+    """Return `values` as finite float64 within [0, 1]; the error names the first wrong row."""
     array = finite(values, name)
     _refuse_first((array < 0.0) | (array > 1.0), array, f"{name} must lie in [0, 1]")
     return array
@@ -115,13 +115,13 @@ def _refuse_first(wrong: NDArray[np.bool_], values: Floats, rule: str, remedy: s
 
 
 def binary(values: Column, name: str) -> Floats:
-    """Return `values` as 0.0 or 1.0; the error names the first row that is neither."""
+    """Return `values` as 0.0 or 1.0; the error names the first wrong row."""
     converted = np.asarray(values)
     array = floats(converted, name)
-    # Two reductions settle the usual case of whole numbers without a temporary array.
+    # Two reductions handle the usual case of whole numbers without a temporary array.
     if len(array) and converted.dtype.kind in "iub" and converted.min() >= 0 and converted.max() <= 1:
         return array
-    remedy = "say what counts as right first, such as y_true = (truth == prediction)"
+    remedy = "compute the correctness first, such as y_true = (truth == prediction)"
     _refuse_first((array != 0.0) & (array != 1.0), array, f"{name} must be 0 or 1", remedy)
     return array
 
@@ -140,7 +140,7 @@ def mask(values: Column, name: str, length: int) -> NDArray[np.bool_]:
 
 
 def weights(values: Column | None, length: int, name: str = "sample_weight") -> Floats:
-    """Return row weights, ones when None: finite, none negative, not all zero."""
+    """Return row weights: finite, not negative, not all zero. Default: ones."""
     if values is None:
         return np.broadcast_to(1.0, length)
     array = finite(values, name)
@@ -148,15 +148,15 @@ def weights(values: Column | None, length: int, name: str = "sample_weight") -> 
     _refuse_first(array < 0.0, array, f"{name} must not be negative")
     _refuse_first(array > HEAVIEST, array, f"{name} must be at most {HEAVIEST:g}", "scale it down")
     if length and not array.any():
-        raise DataError(f"{name} is zero throughout; at least one row must count")
+        raise DataError(f"{name} is zero in every row; at least one row needs a positive weight")
     return array
 
 
 def same_length(length: int, **arrays: Sequence[Any] | NDArray[Any]) -> None:
-    """Raise unless every array has `length` rows; the error names the array that does not."""
+    """Raise unless every array has `length` rows; the error names the wrong array."""
     for name, array in arrays.items():
         if len(array) != length:
-            raise DataError(f"{name} has {len(array)} rows where {length} were expected")
+            raise DataError(f"{name} has {len(array)} rows, but {length} were expected")
 
 
 def level(value: float, name: str = "level") -> float:
@@ -177,14 +177,14 @@ def proportion(value: float, name: str) -> float:
 def _within(value: float, name: str, rule: str, fits: Callable[[float], bool]) -> float:
     number = real(value, name)
     if not fits(number):
-        # What was meant may have been said in percent.
+        # The caller may have passed percent.
         hint = f"; did you mean {number / 100:g}?" if number > 1.0 and fits(number / 100) else ""
         raise ArgumentError(f"{name} must {rule}, got {number:g}{hint}")
     return number
 
 
 def coverages(values: Iterable[float], name: str) -> tuple[float, ...]:
-    """Return a grid of coverages, each in (0, 1], ascending, none twice when written with two decimals."""
+    """Return a grid of coverages in (0, 1], ascending, that differ in the first two decimals."""
     grid = tuple(coverage(value, name) for value in values)
     if len({f"{value:.2f}" for value in grid}) != len(grid):
         listed = ", ".join(f"{value:g}" for value in grid)
@@ -260,25 +260,25 @@ def choice(value: str, name: str, options: Iterable[str]) -> str:
 
 
 def unknown_argument(function: str, name: str, known: Iterable[str]) -> ArgumentError:
-    """Return the error for an argument that a function does not have; it names the one that is meant.
+    """Return the error for an unknown argument; it names the likely one.
 
     >>> print(unknown_argument("evaluate", "y_true", ["truth"]))
-    evaluate takes no y_true; pass truth=
+    evaluate has no argument y_true; pass truth=
     """
-    meant = _OTHER_ARGUMENTS.get(name)
+    likely = _OTHER_ARGUMENTS.get(name)
     return ArgumentError(
-        f"{function} takes no {name}{f'; pass {meant}=' if meant else suggestion(name, known)}"
+        f"{function} has no argument {name}{f'; pass {likely}=' if likely else suggestion(name, known)}"
     )
 
 
 def suggestion(value: str, options: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the option nearest to `value`, or nothing when none is near."""
+    """Return `` (did you mean 'x'?)`` for the option nearest to `value`, or an empty text if none is near."""
     near = difflib.get_close_matches(str(value), list(options), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def place_name(value: object) -> str:
-    """Return the name of a cluster or an item for an error message: free text of a record is not told whole.
+    """Return the name of a cluster or an item for an error message, shortened because it may be free text.
 
     >>> place_name("P-17"), place_name("The patient, a man of 43, came in with a cough and a fever")
     ('P-17', 'The patient, a man of 43…')
@@ -288,38 +288,40 @@ def place_name(value: object) -> str:
 
 
 def listed_columns(names: Iterable[str], *, headed: bool = True) -> str:
-    """Return the columns of a table in words: those that look like names; of a row of values, only how many there are.
+    """Return a list of the columns of a table for a message, without anything that may be a value of a record.
 
-    A file without a header has a record where names should be. A heading that is a number or a date betrays it, or the
-    table knows that it may have no header (`headed`), and then nothing of that line is told; otherwise a heading that
-    is empty, of more than three words or of many letters is left out.
+    The first line of a file without a header is a record. If a heading is a number or a date, or if the table may have
+    no header (`headed` is False), only the number of columns is shown. Otherwise headings that are empty, long, or of
+    more than three words are omitted.
 
     >>> listed_columns(["label", "pred", "patient id"])
     'columns: label, pred, patient id'
     >>> listed_columns(["Mrs. Example coughs", "1", "0.4"])
-    '3 columns, whose first line holds values and not names: does the file have a header?'
-    >>> listed_columns(["label", "what the patient said at first"])
-    '2 columns, of which look like names: label'
+    '3 columns; the first line contains values and not names: does the file have a header?'
+    >>> listed_columns(["label", "what the patient answered at first"])
+    '2 columns; those that look like names: label'
     """
-    known = list(names)
-    values = any(map(_is_value, known))
+    headings = list(names)
+    values = any(map(_is_value, headings))
     if values or not headed:
-        holds = "holds" if values else "may hold"
-        return f"{len(known)} columns, whose first line {holds} values and not names: does the file have a header?"
-    named = [name for name in known if len(name) <= _LONGEST_COLUMN and 0 < len(name.split()) <= _MOST_WORDS]
+        contains = "contains" if values else "may contain"
+        return f"{len(headings)} columns; the first line {contains} values and not names: does the file have a header?"
+    named = [
+        name for name in headings if len(name) <= _LONGEST_COLUMN and 0 < len(name.split()) <= _MOST_WORDS
+    ]
     listed = ", ".join(named[:_MOST_COLUMNS]) + (" ..." if len(named) > _MOST_COLUMNS else "")
-    if len(named) == len(known):
+    if len(named) == len(headings):
         return f"columns: {listed}"
-    return f"{len(known)} columns, of which look like names: {listed or 'none'}"
+    return f"{len(headings)} columns; those that look like names: {listed or 'none'}"
 
 
 def _is_value(text: str) -> bool:
-    """Return whether text is not the name of a column: a number, a date, or text of several lines."""
+    """Return whether text cannot be the name of a column: a number, a date, or text of several lines."""
     if _DATE.match(text) or not text.isprintable():
         return True
     try:
         float(text)
     except ValueError:
         return False
-    # "nan" and "inf" may well be the names of columns.
+    # "nan" and "inf" may be names of columns.
     return any(map(str.isdigit, text))

@@ -1,14 +1,14 @@
-"""Confidence: from signals to the number that ranks items.
+"""Confidence: the number, computed from signals, that ranks items.
 
-A variant is a named function of signals that gives one number per item, higher is more confident. It declares which
-signals it needs and the value of a null or missing one; any other gap is an error that names the participant, the item,
-the key and the variant. Proportions and probabilities are clipped to [0, 1], and so is every part of a hybrid; raw
-similarities and counts are not. `register_confidence` adds a custom variant.
+A variant is a named function of signals that returns one number per item; higher is more confident. It declares which
+signals it needs, and the value of a null or missing one. Any other missing signal is an error that names the
+participant, the item, the key and the variant. Proportions and probabilities are clipped to [0, 1], and so is every
+part of a hybrid. Raw similarities and counts are not. `register_confidence` adds a custom variant.
 
-`select` turns a request (``default``, ``all``, names, ``secondary:a+b:average``) into names, and `confidence_values`
-turns one name into one number per item. A name is a registered variant, otherwise a signal. Calibrated variants have
-their names here and their values from `abstain.calibrators`. A source without any confidence is reported with
-`no_confidence`.
+`select` converts a request (``default``, ``all``, names, ``secondary:a+b:average``) to names, and `confidence_values`
+returns one number per item for a name. A name is a registered variant, otherwise a signal. This module knows the names
+of calibrated variants; `abstain.calibrators` computes their values. `no_confidence` is the message for a source without
+any confidence.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DEFAULT = ("llm", "total_evidence")
 _NO_CONFIDENCE = "no confidence in this source; name one (--confidence, confidence=) or record one"
 # How to record a confidence, by format.
 _RECORDING = {
-    "inspect": "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata",
+    "inspect": "request log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata",
     "lm-eval": "multiple choice has log-likelihoods; a generation task needs repeats",
 }
 _RECORDING_A_TABLE = "add a column with one number per answer, such as the probability that the model states"
@@ -136,7 +136,7 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
             value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)))
             for value in items.metadata[need.key].tolist()
         ]
-        problem = f"confidence {variant} needs numbers in {need.key}, which holds other things"
+        problem = f"confidence {variant} needs numbers in {need.key}, which contains other values"
         _refuse(items, np.array(others, np.bool_), problem)
     if signal is None:
         raise SignalError(
@@ -155,7 +155,7 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
             values = np.where(rows, default, values)
     if need.within is not None:
         low, high = need.within
-        problem = f"confidence {variant} needs {need.key} within {low:g} to {high:g}, which it is not"
+        problem = f"confidence {variant} needs {need.key} from {low:g} to {high:g}, and it is outside"
         _refuse(items, (values < low) | (values > high), problem)
     return values
 
@@ -177,7 +177,7 @@ def _verbal_proportion(verbalized: Floats) -> Floats:
     return (verbalized - 1.0) / 4.0
 
 
-def _as_it_is(values: Floats) -> Floats:
+def _unchanged(values: Floats) -> Floats:
     return values
 
 
@@ -191,20 +191,20 @@ def _with_evidence(proportion: Floats, count: Floats, similarity: Floats) -> Flo
 
 _EVIDENCE = Need("llm_evidence_count", null=0.0, absent=0.0)
 _SIMILARITY = Need("retrieval_similarity_mean", null=0.0)
-# A null verbalised confidence counts as the middle of its scale of 1 to 5, which is 0.5 once normalised.
+# A null verbalized confidence counts as the middle of its scale of 1 to 5, which becomes 0.5.
 _VERBALIZED = Need("verbalized_confidence", null=3.0, within=(1.0, 5.0))
 _MODAL = Need("consistency_modal_confidence")
 
 _BUILT_IN = (
-    Variant("llm", (_EVIDENCE,), _as_it_is, "number of quotes that the model found as evidence"),
-    Variant("total_evidence", (_EVIDENCE,), _as_it_is, "older name of llm"),
+    Variant("llm", (_EVIDENCE,), _unchanged, "number of quotes that the model found as evidence"),
+    Variant("total_evidence", (_EVIDENCE,), _unchanged, "older name of llm"),
     Variant(
-        "retrieval_similarity_mean", (_SIMILARITY,), _as_it_is, "mean similarity of the retrieved references"
+        "retrieval_similarity_mean", (_SIMILARITY,), _unchanged, "mean similarity of the retrieved references"
     ),
     Variant(
         "retrieval_similarity_max",
         (Need("retrieval_similarity_max", null=0.0),),
-        _as_it_is,
+        _unchanged,
         "largest similarity of the retrieved references",
     ),
     Variant(
@@ -230,11 +230,11 @@ _BUILT_IN = (
     Variant(
         "token_energy",
         (Need("token_energy"),),
-        # The mass is at most 1, so that a positive energy (rounding, or another sign) counts as all of it.
+        # The probability mass is at most 1, so a positive energy (from rounding, or of another sign) counts as 1.
         lambda energy: np.exp(np.minimum(energy, 0.0)),
         "probability mass that the top tokens hold",
     ),
-    Variant("consistency", (_MODAL,), _unit, "share of samples that agree with the most frequent one"),
+    Variant("consistency", (_MODAL,), _unit, "proportion of samples that agree with the most frequent one"),
     Variant(
         "consistency_inverse_std",
         (Need("consistency_score_std"),),
@@ -247,7 +247,7 @@ _BUILT_IN = (
         _with_evidence,
         "0.4 consistency, 0.3 evidence, 0.3 similarity",
     ),
-    # Recorded by `abstain run` where asked for. `all` keeps to what every run file of the format can serve.
+    # `abstain run` records these only on request, so `all`, which every run file must support, excludes them.
     Variant(
         "p_true", (Need("p_true"),), _unit, "probability that the model calls its answer true", in_all=False
     ),
@@ -260,10 +260,10 @@ _BUILT_IN = (
     ),
     Variant(
         "evidence_unsupported_share",
-        # Without any quote there is none that stands in the text.
+        # Without any quote, no quote is in the source text.
         (Need("evidence_unsupported_share", null=1.0),),
         lambda proportion: _unit(1.0 - proportion),
-        "share of the quotes that stand in the source text",
+        "proportion of quotes that are in the source text",
         in_all=False,
     ),
 )
@@ -312,10 +312,10 @@ def register_confidence(
     """
     if not name or not all(letter.isalnum() or letter in "._-" for letter in name):
         raise ArgumentError(
-            f"the name of a confidence holds letters, digits, '.', '-' and '_' only, got {name!r}"
+            f"the name of a confidence may contain only letters, digits, '.', '-' and '_', got {name!r}"
         )
     if name in _REGISTRY or name in ("default", "all"):
-        raise ArgumentError(f"there is a confidence {name!r} already; choose another name")
+        raise ArgumentError(f"the confidence {name!r} already exists; choose another name")
     if function is None:
         return partial(register_confidence, name, needs=needs, description=description)
     signals = tuple(need if isinstance(need, Need) else Need(need) for need in needs)
@@ -326,17 +326,19 @@ def register_confidence(
 def unregister_confidence(name: str) -> None:
     """Remove a confidence that `register_confidence` added."""
     if name not in _REGISTRY or _REGISTRY[name] in _BUILT_IN:
-        raise ArgumentError(f"there is no confidence {name!r} of yours to remove")
+        raise ArgumentError(
+            f"{name!r} is not a confidence that was added with register_confidence; it cannot be removed"
+        )
     del _REGISTRY[name]
 
 
 def no_confidence(items: Items) -> str:
-    """Return the sentence for a source without any confidence, and how to record one."""
-    way = _RECORDING.get(items.provenance.get("format", ""), _RECORDING_A_TABLE)
-    return f"{_NO_CONFIDENCE}: {way} ({_HOW})"
+    """Return the message for a source without any confidence, with a way to record one."""
+    remedy = _RECORDING.get(items.provenance.get("format", ""), _RECORDING_A_TABLE)
+    return f"{_NO_CONFIDENCE}: {remedy} ({_HOW})"
 
 
-def select(asked: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:
+def select(requested: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:
     """Return the requested names, each once, in order; the error for an unknown one suggests the nearest.
 
     ``default`` is ``llm, total_evidence`` for run files, otherwise the first of: the signal ``confidence``, a signal
@@ -346,9 +348,9 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
     `calibration`.
     """
     names: dict[str, None] = {}
-    parts = _pieces(asked)
+    parts = _split_names(requested)
     if not parts:
-        raise ArgumentError("no confidence was asked for; name one, or ask for default or all")
+        raise ArgumentError("no confidence was requested; name one, or request default or all")
     for part in parts:
         if part == "default":
             names.update(dict.fromkeys(_default(items)))
@@ -360,16 +362,16 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
     return tuple(names)
 
 
-def _pieces(asked: str | Iterable[str]) -> list[str]:
-    parts = [asked] if isinstance(asked, str) else list(asked)
+def _split_names(requested: str | Iterable[str]) -> list[str]:
+    parts = [requested] if isinstance(requested, str) else list(requested)
     if not all(isinstance(part, str) for part in parts):
         raise ArgumentError(
-            "confidence must be names of signals or columns, got values; pass the name of the column"
+            "confidence must be the name of a signal or a column, got values; pass the name of the column"
         )
     return [piece.strip() for text in parts for piece in text.split(",")]
 
 
-def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
+def signals_needed(requested: str | Iterable[str]) -> tuple[str, ...] | None:
     """Return the signals that the requested confidences need; None if that depends on the items.
 
     >>> signals_needed("hybrid_evidence_similarity,margin")
@@ -378,7 +380,7 @@ def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
     True
     """
     keys: dict[str, None] = {}
-    for name in _pieces(asked):
+    for name in _split_names(requested):
         if name in ("default", "all") or is_calibrated(name):
             return None
         for base in _split_secondary(name)[:2] if name.startswith("secondary:") else (name,):
@@ -413,7 +415,7 @@ def confidence_values(items: Items, name: str) -> Floats:
             confidence_values(items, first), confidence_values(items, second)
         )
         return combined
-    variant = find_variant(name) or Variant(name, (Need(name),), _as_it_is, "a signal as it is")
+    variant = find_variant(name) or Variant(name, (Need(name),), _unchanged, "an unchanged signal")
     try:
         return variant.values(items)
     except SignalError as problem:
@@ -435,7 +437,7 @@ def servable(items: Items) -> tuple[str, ...]:
 
 
 def is_calibrated(name: str) -> bool:
-    """Return whether the values of a variant come from a calibration artifact."""
+    """Return whether the values of a variant come from a calibration file."""
     return name in CALIBRATED_VARIANTS or name.startswith("calibrated:")
 
 
@@ -454,7 +456,7 @@ def _check_name(name: str, items: Items, *, calibration: bool = False) -> None:
             _check_name(part, items)
     elif is_calibrated(name):
         raise ArgumentError(
-            f"confidence {name!r} needs a calibration artifact, and none was given; pass one with --calibration "
+            f"confidence {name!r} needs a calibration file, and none was passed; pass one with --calibration "
             "(calibration= in Python), made by abstain calibrate"
         )
     elif find_variant(name) is None and name not in items.signals:

@@ -1,17 +1,16 @@
-"""The one error tree of abstain.
+"""The error types of abstain.
 
-Every mistake that a person can make reaches them as one of these, never as a traceback from within::
+Every mistake of a user raises one of these errors, never another exception from inside the package::
 
     AbstainError (a ValueError)
-    ├── ArgumentError        the call is wrong: a flag, a parameter, a name       exit code 2
+    ├── ArgumentError        the call is wrong: an option, a parameter, a name    exit code 2
     └── DataError            the data are wrong: a file, a row, a signal          exit code 3
-        ├── FormatError      the file is not what it should be
+        ├── FormatError      the file does not have the expected format
         └── SignalError      an item lacks the signal that a confidence needs
 
-A message names the argument or the place (file, row, participant, item), the rule, the value, and the way
-out. It never shows the contents of a text field, because that may be a patient's. What is no mistake, but
-must be known by whoever reads a number, is a `ResultWarning`, which travels with the number. Nothing else
-belongs in this module.
+A message names the argument or the location (file, row, participant, item), the rule, the value, and the remedy. It
+never contains text from a record, because that may be confidential. A `ResultWarning` is not an error: it is a fact
+that the reader of a number must know, and it is stored with the number.
 """
 
 from __future__ import annotations
@@ -37,22 +36,22 @@ __all__ = [
 
 
 class AbstainError(ValueError):
-    """The root: catch this to catch everything that abstain raises on purpose."""
+    """The base class of all errors that abstain raises on purpose."""
 
     exit_code = 1
 
 
 class ArgumentError(AbstainError):
-    """A parameter or flag that cannot be what it is: the caller mends the call."""
+    """An invalid parameter or option: the caller must fix the call."""
 
     exit_code = 2
 
 
 class AggregationError(ArgumentError):
-    """A request that needs single rows of a table, which an engine does not hand over.
+    """A request that needs single rows of a table, which an engine does not return.
 
     Attributes:
-        reason: why it needs them.
+        reason: why the request needs them.
     """
 
     def __init__(self, label: str, reason: str, *, way_out: str = "") -> None:
@@ -61,22 +60,22 @@ class AggregationError(ArgumentError):
 
 
 class DataError(AbstainError):
-    """Data that cannot be judged as they are: the caller mends the data."""
+    """Invalid data: the caller must fix the data."""
 
     exit_code = 3
 
 
 class FormatError(DataError):
-    """A file whose form is not the one that was expected."""
+    """A file that does not have the expected format."""
 
 
 class SignalError(DataError):
-    """An item without the signal that the asked-for confidence is made of."""
+    """An item lacks the signal from which the requested confidence is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultWarning:
-    """Something that the reader of a number must know: a stable code, and a sentence."""
+    """A fact that the reader of a number must know: a stable code, and a sentence."""
 
     code: str
     message: str
@@ -86,18 +85,18 @@ class ResultWarning:
 
 
 @contextlib.contextmanager
-def at(*places: object, kind: type[AbstainError] = AbstainError) -> Iterator[None]:
-    """Let errors of a kind say where they are: the file or the argument, or which of them, unless they do already."""
+def at(*locations: object, kind: type[AbstainError] = AbstainError) -> Iterator[None]:
+    """Prefix the messages of errors with locations, such as a file or an argument, unless they already name one."""
     try:
         yield
     except kind as problem:
-        if any(str(place) in str(problem) for place in places):
+        if any(str(location) in str(problem) for location in locations):
             raise
-        raise type(problem)(f"{', '.join(map(str, places))}: {problem}") from None
+        raise type(problem)(f"{', '.join(map(str, locations))}: {problem}") from None
 
 
 def lacks_memory(problem: BaseException) -> bool:
-    """Return whether an error says that there is no memory, in whichever words, or wrapped in one of an engine.
+    """Return whether an error means that memory ran out, also if an engine wrapped it in another error.
 
     >>> lacks_memory(MemoryError()), lacks_memory(RuntimeError("can't start new thread")), lacks_memory(ValueError())
     (True, True, False)

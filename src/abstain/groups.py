@@ -1,4 +1,4 @@
-"""Groups: items that have a column's value in common, whoever asks for them, and what such a group is called."""
+"""Groups of items that have the same values in some columns, and their names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Group", "columns_for_groups", "group_names", "group_numbers", "group
 
 MISSING = "(missing)"
 _TYPES = (str, bool, int, float, type(None))
-# Every group has its own estimates and intervals; a column with more values is rather a measurement or an identifier.
+# Every group gets its own estimates, and a column with more values is probably a measurement or an identifier.
 MOST_GROUPS = 10_000
 
 
@@ -53,7 +53,7 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
     """Return the groups of items by the values of some columns, in the order of their values."""
     names = [by] if isinstance(by, str) else list(by)
     if not names or len(set(names)) != len(names):
-        raise ArgumentError(f"by must name columns, each once; {_listed(items)}")
+        raise ArgumentError(f"by must name at least one column, and none twice; {_listed(items)}")
     (first, number), *further = (_distinct_values(items, name) for name in names)
     # Rows are numbered by the columns so far, in the order of their values; `keys` holds the values of each number.
     keys: list[tuple[Any, ...]] = [(value,) for value in first]
@@ -93,9 +93,9 @@ def group_names(items: Items, by: str) -> NDArray[Any]:
 
 
 def _listed(items: Items) -> str:
-    """The columns in words, unless they may be the first record of a file without a header."""
+    """Return the columns for a message, unless they may be the first record of a file without a header."""
     if items.provenance.get("headless"):
-        return "the first line of the file may hold values and not names: does it have a header?"
+        return "the first line of the file may contain values and not names: does it have a header?"
     return _validate.listed_columns(columns_for_groups(items))
 
 
@@ -109,7 +109,7 @@ def _distinct_values(items: Items, name: str) -> tuple[list[Any], NDArray[np.int
     if name in items.metadata:
         column = items.metadata[name]
     else:
-        # A table's reader takes every column of numbers for a signal; a stage or an age group may be one.
+        # The reader of a table makes every numeric column a signal, and a stage or an age group may be numeric.
         column = items.signals[name].values if name in items.signals else items.item
     if column.dtype.kind in "iub":
         distinct, index = np.unique(column, return_inverse=True)
@@ -123,24 +123,25 @@ def _distinct_values(items: Items, name: str) -> tuple[list[Any], NDArray[np.int
 
 
 def _check_types(name: str, values: Sequence[Any]) -> None:
-    """Raise with the first value that is not text, a number or a boolean."""
+    """Raise if a value is not text, a number or a boolean."""
     if all(issubclass(each, _TYPES) for each in set(map(type, values))):
         return
     row, value = next((row, value) for row, value in enumerate(values) if not isinstance(value, _TYPES))
     raise DataError(
-        f"{name} is {_validate.kind(value)} at {row_name(row)}; groups are made of text, numbers and booleans"
+        f"{name} is {_validate.kind(value)} at {row_name(row)}; "
+        "a column for groups must contain text, numbers or booleans"
     )
 
 
 def _order(value: Any) -> tuple[int, Any]:
-    """Numbers ascending, then text, then what is missing."""
+    """Return a sort key: numbers ascending, then text, then missing values."""
     if value is None:
         return (2, "")
     return (1, value) if isinstance(value, str) else (0, value)
 
 
 def _text(value: Any) -> str:
-    """A value as the name of its group: no two values have the same, and 3.0 is 3."""
+    """Return the name of a value's group. Different values have different names, and 3.0 is written as 3."""
     if value is None:
         return MISSING
     short = f"{value:g}" if isinstance(value, float) else ""

@@ -38,13 +38,13 @@ __all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts
 
 # Usual names of a confidence, the most specific first, compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
-# The metadata column that says whether the model should have abstained; it is never a signal, even if it is 0 and 1.
+# The metadata column with whether the model should have abstained; it is never a signal, even if it is 0 and 1.
 GUIDANCE = "should_abstain"
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
-# A run file cannot hold a longer whole number, see `_files.parse_json`.
+# A run file cannot contain a larger whole number, see `_files.parse_json`.
 _LONGEST_NUMBER = 10**308
-# A table of records may have so many cells, and so many more per value that the records hold.
+# A table of records may have so many cells, and so many more for each value of the records.
 _MOST_CELLS, _MOST_CELLS_PER_VALUE = 1_000_000, 50
 _RECORD_KEYS = (
     *("truth", "prediction", "abstained", "failed", "cluster", "item", "confidence", "signals"),
@@ -181,7 +181,7 @@ class Aggregation:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A frozen table of items by column; made by `abstain.read`, `from_arrays`, `from_records` or `from_estimator`.
+    """A frozen table of items by column, made by `abstain.read`, `from_arrays`, `from_records` or `from_estimator`.
 
     Attributes:
         truth: the ground truth, float64 for numbers, otherwise objects.
@@ -379,7 +379,7 @@ class Items:
                     raise DataError(
                         f"record {row} has the unknown key {key!r}{hint}; known: {', '.join(_RECORD_KEYS)}"
                     )
-        # A column that no record has is left out, except that truth and prediction are required.
+        # Columns are optional, except for truth and prediction.
         columns: dict[str, Any] = {
             key: _record_values(rows, key)
             for key in ("cluster", "item", "truth", "prediction")
@@ -445,7 +445,7 @@ class Items:
 
     @property
     def labelled(self) -> Items:
-        """The items with all labels that occur; an engine may have counted items of different labels as one."""
+        """The items with all labels that occur; an engine may have aggregated items of different labels."""
         return self if self.aggregation is None else self.aggregation.row_types
 
     @cached_property
@@ -476,14 +476,14 @@ class Items:
         return self.aggregation.members[self.cluster_ids]
 
     def under(self, signals: tuple[str, ...]) -> Items:
-        """Return the items with some of the signals; an engine counts rows again for them."""
+        """Return the items with some of the signals, for which an engine aggregates the table again."""
         return self if self.aggregation is None else self.aggregation.view(signals)
 
-    def row_by_row(self, what: str) -> None:
-        """Raise if an engine counted the rows and `what` needs each of them."""
+    def row_by_row(self, request: str) -> None:
+        """Raise if an engine aggregated the rows and a request needs each of them."""
         if self.aggregation is not None:
             raise ArgumentError(
-                f"{what} needs every row, and the table was aggregated by {self.aggregation.engine}; load the table "
+                f"{request} needs every row, and the table was aggregated by {self.aggregation.engine}; load the table "
                 "(engine, --engine: numpy)"
             )
 
@@ -576,7 +576,7 @@ class Items:
         return replace(self, positive=positive)
 
     def where(self, rows: Mask) -> str:
-        """Return the place of the first row where a mask is true, and the number of such items, for an error."""
+        """Return the location of the first row for which a mask is true, and the number of such items, for an error."""
         count = int(rows.sum())
         if self.aggregation is None:
             location = self.describe_row(int(np.argmax(rows)))
@@ -591,19 +591,19 @@ class Items:
         return f"{location}{f' ({count:,} such items)' if count > 1 else ''}"
 
     def first_row(self, rows: Mask) -> int:
-        """Return the index of the item that is or represents the first row where a mask is true."""
+        """Return the index of the item that is or represents the first row for which a mask is true."""
         first = None if self.aggregation is None else self.aggregation.first_row(self.item[rows])
         return int(np.argmax(rows if first is None else self.item == first.item))
 
     def describe_row(self, row: int) -> str:
-        """Return the place of a row for an error message: its cluster, its item or line, and its file."""
+        """Return the location of a row for an error message: its cluster, its item or line, and its file."""
         named = {role: getattr(self, role)[row] for role in ("cluster", "item") if role not in self.unnamed}
         # Items without names have the numbers of the rows that they were read from.
         number = int(self.item[row]) if "item" in self.unnamed else None
         return self.place_of(named, number)
 
     def place_of(self, named: Mapping[str, object], row: int | None) -> str:
-        """Return the place of an item for an error message: by the names of cluster and item, or by a row number."""
+        """Return the location of an item for an error message: the names of cluster and item, or a row number."""
         path = self.provenance.get("path")
         nouns = {"cluster": self.cluster_noun, "item": "item"}
         words = [f"{nouns[role]} {_validate.place_name(name)}" for role, name in named.items()]
@@ -616,8 +616,8 @@ def _largest_probability(estimator: Any, features: Any) -> NDArray[np.float64]:
     table = np.asarray(estimator.predict_proba(features), dtype=np.float64)
     if table.ndim != 2:
         raise DataError(
-            f"predict_proba of {type(estimator).__name__} must give one column per class, got shape {table.shape}; "
-            "judge one output after the other with from_arrays"
+            f"predict_proba of {type(estimator).__name__} must return one column per class, got shape {table.shape}; "
+            "evaluate one output at a time with from_arrays"
         )
     return np.asarray(table.max(axis=1))
 
@@ -625,15 +625,15 @@ def _largest_probability(estimator: Any, features: Any) -> NDArray[np.float64]:
 def _record_values(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
     for row, record in enumerate(rows):
         if key not in record:
-            others = "" if key in ("truth", "prediction") else ", though other records do"
+            others = "" if key in ("truth", "prediction") else ", although other records do"
             raise DataError(f"record {row} has no {key!r}{others}")
     return [record[key] for record in rows]
 
 
-def columns_from_rows(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, list[Any]]:
+def columns_from_rows(rows: Sequence[Mapping[str, Any]], subject: str) -> dict[str, list[Any]]:
     """Turn one mapping per row into columns, with None if a row lacks a key.
 
-    Rows that share few keys would make a table far larger than themselves, which is an error; `what` is its subject.
+    Rows with few common keys would make a table far larger than themselves, which is an error about the `subject`.
 
     >>> columns_from_rows([{"a": 1}, {"a": 2, "b": 3}], "signals")
     {'a': [1, 2], 'b': [None, 3]}
@@ -642,8 +642,8 @@ def columns_from_rows(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str,
     values = sum(map(len, rows))
     if is_too_sparse(len(names) * len(rows), values):
         raise DataError(
-            f"{what} have {len(names):,} different names over {len(rows):,} rows, and only {values:,} values; a table "
-            "needs names that many rows share, so keep what differs from row to row under one name"
+            f"{subject} have {len(names):,} different names in {len(rows):,} rows, but only {values:,} values; a table "
+            "needs names that many rows share, so store varying content under one name"
         )
     return {name: [row.get(name) for row in rows] for name in names}
 
@@ -656,14 +656,14 @@ def is_too_sparse(cells: int, values: int) -> bool:
 def signals_from_rows(
     rows: Sequence[Mapping[str, Any]],
     describe: Callable[[int], str] = row_name,
-    what: str = "the signals",
+    subject: str = "the signals",
 ) -> dict[str, Signal]:
     """Turn one mapping of numbers per row into columns; a key is absent in rows that lack it, and None is null.
 
     True and false are not numbers, and raise an error that names the key and, as `describe` does, the row.
     """
     signals = {}
-    for name, column in columns_from_rows(rows, what).items():
+    for name, column in columns_from_rows(rows, subject).items():
         flags = [isinstance(value, (bool, np.bool_)) for value in column]
         if any(flags):
             location = describe(flags.index(True))
@@ -697,7 +697,7 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
     try:
         bounds = np.array(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
-        raise DataError("intervals must hold two numbers per row, the lower and the upper bound") from None
+        raise DataError("intervals must contain two numbers per row, the lower and the upper bound") from None
     if bounds.shape != (len(outcome), 2):
         raise DataError(f"intervals must have the shape ({len(outcome)}, 2), got {bounds.shape}")
     answered = outcome == Outcome.ANSWERED
@@ -722,12 +722,14 @@ def checked_sets(
     """Return sets (rows, classes) and class names, which include the truth of every answered row."""
     if values is None:
         if classes is not None:
-            raise ArgumentError("classes name the columns of sets, and there are no sets")
+            raise ArgumentError(
+                "classes are the names of the columns of sets, but there are no sets; pass sets="
+            )
         return None, ()
     try:
         members = np.array(values)
     except ValueError:
-        raise DataError("sets must hold one boolean per class in every row") from None
+        raise DataError("sets must contain one boolean per class in every row") from None
     if members.ndim != 2 or len(members) != len(outcome):
         raise DataError(f"sets must have the shape ({len(outcome)}, classes), got {members.shape}")
     if members.dtype.kind != "b" and not (members.dtype.kind in "iuf" and np.isin(members, (0, 1)).all()):
@@ -740,7 +742,7 @@ def checked_sets(
     unknown &= outcome == Outcome.ANSWERED
     if unknown.any():
         raise DataError(
-            f"the truth is none of the {columns} classes at {first_row_name(unknown)}; name them all in classes="
+            f"the truth is not one of the {columns} classes at {first_row_name(unknown)}; name them all in classes="
         )
     return members.astype(np.bool_), names
 
@@ -766,7 +768,7 @@ def _outcomes(
     silent = labels.missing(prediction) & ~declined & ~broken
     if silent.any() and null_prediction is None:
         raise DataError(
-            f"prediction is missing at {first_row_name(silent)} and the row is not marked; pass "
+            f"prediction is missing at {first_row_name(silent)} and the row is not marked as abstained or failed; pass "
             'abstained= or failed=, or null_prediction="abstained"'
         )
     if null_prediction == "abstained":
@@ -785,7 +787,7 @@ def combine_outcomes(truth: NDArray[Any], abstained: Mask, failed: Mask) -> NDAr
 
 
 def _label_column(values: Column, name: str) -> NDArray[Any]:
-    """Return numbers as float64 if that is exact (None is NaN), otherwise objects, each label as it was."""
+    """Return numbers as float64 if that is exact (None is NaN), otherwise unchanged objects."""
     array = _validate.untouched(values, name).copy()
     numeric = array.dtype.kind in "fiub" or all(
         value is None or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in array
@@ -802,7 +804,7 @@ def _identifiers(values: Column | None, name: str, length: int) -> NDArray[Any]:
 
 
 def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
-    """Return names as a column: int64 if all are whole numbers that fit, otherwise objects, each name as it is.
+    """Return names as a column: int64 if all are whole numbers that fit, otherwise unchanged objects.
 
     Names are never floats, which cannot distinguish neighbouring large numbers, and never text of fixed width.
 
@@ -827,7 +829,7 @@ def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
         if missing.any():
             raise DataError(f"{name} is missing at {row_name(int(np.argmax(missing)))}; every item needs one")
         raise ArgumentError(
-            f"{name} must hold text or whole numbers, not {', '.join(sorted(kind.__name__ for kind in types))}"
+            f"{name} must contain text or whole numbers, not {', '.join(sorted(kind.__name__ for kind in types))}"
         )
     return _validate.objects(names)
 
@@ -846,7 +848,7 @@ def numbered(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if names.dtype.kind != "O":
         distinct, index = np.unique(names, return_inverse=True)
         return distinct, index.astype(np.intp, copy=False)
-    # Only distinct names are compared with each other: many rows share few of them.
+    # Only distinct names are sorted, because many rows share few names.
     ordered = sorted(set(names.tolist()))
     position = {name: number for number, name in enumerate(ordered)}
     return _validate.objects(ordered), np.array([position[name] for name in names.tolist()], dtype=np.intp)
@@ -858,7 +860,7 @@ def _signal_column(values: Column, name: str) -> Signal:
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    # A view keeps the caller's array writeable.
+    # The flag is set on a view, so that the caller's array stays writeable.
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,11 +1,10 @@
-"""Labels: when a prediction is the truth, decided in one place for the whole package.
+"""Labels: the rule for whether a prediction equals the truth, for the whole package.
 
-Two labels match as numbers where both are numbers, written as numbers or as text, true being 1 and false 0; else as
-text without regard to case and to blanks at the ends: ``1`` matches ``"1"``, ``"1.0"`` and ``"True"``, and
-``" Stable"`` matches ``"stable"``. So a label means the same in a file that knows types and in one that does not.
-Whole numbers are compared exactly, however large.
-A missing label (None or NaN) matches nothing. Truths are numbers or text, never both. A set of labels holds
-the truth if one of its labels matches it. What follows from a match is for others to say.
+Two labels match if they are equal numbers, written as numbers or as text; true is 1 and false is 0. Otherwise they
+match if their text is equal, ignoring case and blanks at the ends. For example, ``1`` matches ``"1"``, ``"1.0"`` and
+``"True"``, and ``" Stable"`` matches ``"stable"``. So a label means the same in a file with types and in one without.
+Whole numbers of any size are compared exactly. A missing label (None or NaN) matches nothing. Truths are all numbers or
+all text. A set of labels contains the truth if one of its labels matches it.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ if TYPE_CHECKING:
     Column = ArrayLike | Sequence[Any]
     Label = int | float | str | None
 
-# Longer runs of digits are nobody's number, and slow to read as one.
+# Longer runs of digits are treated as text, because converting them to a number is slow.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,4})?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*", re.ASCII)
 _BOOLEANS = {"true": 1, "false": 0}
-# Beyond this a float no longer tells neighbouring whole numbers apart.
+# Above this number a float cannot distinguish neighbouring whole numbers.
 EXACT = 2**53
 _NUMBER_TYPES = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
 def column(values: Column, name: str) -> NDArray[Any]:
-    """Return labels of one dimension: float64 where all are numbers, else objects in their canonical form.
+    """Return labels of one dimension: float64 if all are numbers, otherwise objects in their canonical form.
 
     >>> column([1, None], "y_true")
     array([ 1., nan])
@@ -63,7 +62,7 @@ def column(values: Column, name: str) -> NDArray[Any]:
 
 
 def exact(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers and None as float64, NaN for None; as objects where a float would not hold one of them.
+    """Return numbers and None as float64, NaN for None; as objects if one of them cannot be a float exactly.
 
     >>> exact(np.array([1, None], dtype=object)), exact(np.array([2**53 + 1])).tolist()
     (array([ 1., nan]), [9007199254740993])
@@ -81,7 +80,7 @@ def exact(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def canonical(value: object, name: str, row: int) -> Label:
-    """Return what a label is compared by: a number, or text without case and outer blanks; None when missing."""
+    """Return the form in which labels are compared: a number, case-folded text without outer blanks, or None."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -99,7 +98,7 @@ def _read(text: str) -> int | float | str:
         return int(text)
     if _NUMBER.fullmatch(text) and math.isfinite(number := float(text)):
         return _whole(number)
-    # Two numbers beyond the largest that a float can be are not the same, either.
+    # Numbers too large for a float are compared as text, so that different ones do not match.
     lowered = text.casefold()
     return _BOOLEANS.get(lowered, lowered)
 
@@ -109,7 +108,7 @@ def _whole(number: float) -> int | float:
 
 
 def truths(values: Column, name: str = "y_true") -> NDArray[Any]:
-    """Return `column`, with an error where numbers and text stand side by side: their classes cannot be told."""
+    """Return `column`, with an error if it has both numbers and text, whose classes are ambiguous."""
     array = column(values, name)
     if array.dtype.kind == "O":
         raw = values if isinstance(values, (list, tuple)) else np.asarray(values).tolist()
@@ -124,7 +123,7 @@ def truths(values: Column, name: str = "y_true") -> NDArray[Any]:
 
 
 def missing(labels: NDArray[Any]) -> Mask:
-    """Return True where a column says nothing: None or NaN."""
+    """Return True for each missing label: None or NaN."""
     if labels.dtype.kind == "f":
         return np.isnan(labels)
     if labels.dtype.kind in "iubU":
@@ -136,12 +135,12 @@ def missing(labels: NDArray[Any]) -> Mask:
 
 
 def is_missing(value: object) -> bool:
-    """True for None and NaN, which are no labels."""
+    """Return whether a label is missing: None or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def decimal_commas(values: NDArray[Any]) -> Mask:
-    """Return True for each text that spells a number with a decimal comma.
+    """Return True for each text that is a number with a decimal comma.
 
     >>> decimal_commas(np.array(["0,5", "0.5", "a,5", None], dtype=object)).tolist()
     [True, False, False, False]
@@ -155,7 +154,7 @@ def decimal_commas(values: NDArray[Any]) -> Mask:
 
 
 def numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a column of `column` as numbers, NaN where a label is missing or is text."""
+    """Return labels of `column` as numbers, with NaN if a label is missing or is text."""
     if labels.dtype.kind == "f":
         return labels
     return np.array([_number(label) for label in labels.tolist()], dtype=np.float64)
@@ -168,7 +167,7 @@ def _number(label: Label) -> float:
 
 
 def whole(labels: NDArray[Any]) -> bool:
-    """True where every label of `column` that is not missing is text or a number that is whole by value.
+    """Return whether every label of `column` is missing, text, or a number with a whole value.
 
     >>> whole(column([1.0, None, 2], "y_true")), whole(column(["a", "b"], "y_true")), whole(column([0.5], "y_true"))
     (True, True, False)
@@ -183,7 +182,7 @@ def whole(labels: NDArray[Any]) -> bool:
 
 
 def matches(truth: NDArray[Any], prediction: NDArray[Any]) -> Mask:
-    """Return True where two columns of `column` agree; a missing label agrees with nothing.
+    """Return True for each row in which two columns of `column` match; a missing label matches nothing.
 
     >>> matches(column([1, 2, 3], "y_true"), column(["1", "two", None], "y_pred"))
     array([ True, False, False])
@@ -194,7 +193,7 @@ def matches(truth: NDArray[Any], prediction: NDArray[Any]) -> Mask:
 
 
 def classes(truth: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
-    """Number the classes of the truths from 0, -1 where missing; with how many there are.
+    """Return the class number of each truth, from 0, or -1 if missing; and the number of classes.
 
     >>> classes(column(["b", "a", None, "b"], "y_true"))
     (array([ 1,  0, -1,  1]), 2)
@@ -203,7 +202,7 @@ def classes(truth: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
     codes = np.full(len(truth), -1, dtype=np.intp)
     present = truth[labelled]
     if present.dtype.kind == "O":
-        # Whole numbers written as text may stand beside words; only text is sorted with text.
+        # Numbers written as text may be mixed with words, so numbers are sorted before text.
         order = sorted(set(present.tolist()), key=lambda label: (isinstance(label, str), label))
         number = {label: index for index, label in enumerate(order)}
         codes[labelled] = [number[label] for label in present.tolist()]
@@ -213,7 +212,7 @@ def classes(truth: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
 
 
 def class_names(values: Iterable[object]) -> tuple[str, ...]:
-    """Return the name of every label that occurs, each once, as it is written first; numbers before text.
+    """Return the distinct labels as they are written first, numbers before text.
 
     >>> class_names(["cat", " Cat", 10, "2", None])
     ('2', '10', 'cat')
@@ -227,12 +226,12 @@ def class_names(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def class_index(labels: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
-    """Return which of the classes each label of `column` is; -1 where it is none of them or is missing.
+    """Return the class index of each label of `column`; -1 if it is missing or not one of the classes.
 
     >>> class_index(column(["dog", "CAT", None], "y_true"), ("cat", "dog")).tolist()
     [1, 0, -1]
     """
-    index_of = _places(names)
+    index_of = _class_positions(names)
     if labels.dtype.kind == "f":
         distinct, inverse = np.unique(labels, return_inverse=True)
         indices = [index_of.get(label, -1) for label in distinct.tolist()]
@@ -241,23 +240,23 @@ def class_index(labels: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
 
 
 def members(sets: Iterable[Iterable[object]], names: Sequence[str], *, name: str = "set") -> Mask:
-    """Return one row for each set and one column for each class, True where the class is in the set.
+    """Return one row for each set and one column for each class, True if the class is in the set.
 
     >>> members([["dog"], ["Cat", "dog"], []], ("cat", "dog")).tolist()
     [[False, True], [True, True], [False, False]]
     """
-    index_of, rows = _places(names), list(sets)
+    index_of, rows = _class_positions(names), list(sets)
     member = np.zeros((len(rows), len(names)), np.bool_)
     for row, labels in enumerate(rows):
         for label in labels:
             number = index_of.get(canonical(label, name, row))
             if number is None:
                 raise DataError(
-                    f"{name} has a label that is none of the {len(names)} classes at {row_name(row)}"
+                    f"{name} has a label that is not one of the {len(names)} classes at {row_name(row)}"
                 )
             member[row, number] = True
     return member
 
 
-def _places(names: Sequence[str]) -> dict[Label, int]:
+def _class_positions(names: Sequence[str]) -> dict[Label, int]:
     return {canonical(name, "classes", number): number for number, name in enumerate(names)}

@@ -1,8 +1,8 @@
 """Losses: how wrong an answer is, and the default loss.
 
-``abs`` is ``|prediction - truth|``; ``abs_norm`` divides that by the width of the declared scale; ``zero_one`` is 1 for
-a wrong answer and 0 for a right one. A loss can also be a function of (truth, prediction) arrays, or an array with one
-number per item. Only answered items have a loss.
+``abs`` is ``|prediction - truth|``, and ``abs_norm`` divides that by the width of the declared scale. ``zero_one`` is 1
+for a wrong answer and 0 for a right one. A loss can also be a function of (truth, prediction) arrays, or an array with
+one number per item. Only answered items have a loss.
 
 The default is ``abs_norm`` if a scale is declared, otherwise ``zero_one`` if labels are text, booleans or whole numbers
 in every answered row, otherwise an error that lists the choices. The loss carries a sentence with the rule that was
@@ -109,7 +109,7 @@ def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:
     if loss is None:
         return _named(items, *_implied(items))
     if isinstance(loss, str):
-        return _named(items, check_loss_name(loss), "asked for")
+        return _named(items, check_loss_name(loss), "requested")
     if callable(loss):
         answered = items.answered
         computed = _validate.floats(loss(items.truth[answered], items.prediction[answered]), "loss")
@@ -117,11 +117,11 @@ def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:
         values = np.full(len(items), np.nan)
         values[answered] = computed
         name = getattr(loss, "__name__", "custom").strip("<>")
-        return _checked(items, name, "a function of the user's", 1.0, values, "a function of the user's")
+        return _checked(items, name, "a custom function", 1.0, values, "a custom function")
     values = _validate.floats(loss, "loss")
     _validate.same_length(len(items), loss=values)
     values = np.where(items.answered, values, np.nan)
-    return _checked(items, "custom", "given for each item", 1.0, values, "given for each item")
+    return _checked(items, "custom", "one value per item", 1.0, values, "one value per item")
 
 
 def common_loss(systems: Sequence[Items], loss: Loss | None = None) -> tuple[ItemLoss, ...]:
@@ -133,7 +133,7 @@ def common_loss(systems: Sequence[Items], loss: Loss | None = None) -> tuple[Ite
 
     >>> from abstain import Items
     >>> rated = Items.from_arrays([3, 0], [1, 0], scale=(0, 3))
-    >>> [found.name for found in common_loss([rated, rated])]
+    >>> [loss.name for loss in common_loss([rated, rated])]
     ['abs_norm', 'abs_norm']
     >>> common_loss([rated, Items.from_arrays([3, 0], [1, 0])])
     Traceback (most recent call last):
@@ -142,13 +142,13 @@ def common_loss(systems: Sequence[Items], loss: Loss | None = None) -> tuple[Ite
     """
     if loss is not None and not isinstance(loss, str) and not callable(loss):
         raise ArgumentError(
-            "loss must be a name or a function for several systems: an array cannot fit the rows of all of them"
+            "loss must be a name or a function for several systems: an array cannot match the rows of all of them"
         )
     losses = tuple(item_loss(items, loss) for items in systems)
     rules = {(each.name, each.raw_multiplier): each.rule for each in losses}
     if len(rules) > 1:
         raise ArgumentError(
-            f"the systems imply different losses ({'; '.join(rules.values())}) and cannot be compared by them; name "
+            f"the systems imply different losses ({'; '.join(rules.values())}) and cannot be compared; name "
             "one loss for all (loss=, --loss), or one scale (scale=, --scale)"
         )
     return losses
@@ -168,7 +168,7 @@ def named_loss(
         return (~same).astype(np.float64)
     if name == "abs_norm" and scale is None:
         raise ArgumentError(
-            "loss abs_norm divides by the width of the scale, and none is declared; declare the lowest and highest "
+            "loss abs_norm divides by the width of the scale, but no scale is declared; declare the lowest and highest "
             "score (scale=, --scale), or choose abs or zero_one"
         )
     distance = np.abs(_numbers(prediction, "prediction") - _numbers(truth, "truth"))
@@ -187,7 +187,7 @@ def _implied(items: Items) -> tuple[str, str]:
         return "zero_one", "nothing is answered, no scale declared"
     if labels.missing(columns["prediction"]).all():
         raise ArgumentError(
-            "no loss is named, and there is no prediction to judge by one: these items hold intervals or sets alone"
+            "no loss is named, and there is no prediction to evaluate by one: these items have only intervals or sets"
         )
     for name, column in columns.items():
         if not labels.whole(column):
@@ -200,7 +200,7 @@ def _implied(items: Items) -> tuple[str, str]:
 
 
 def possible_scale(items: Items) -> tuple[int, int] | None:
-    """Return the lowest and highest label if the labels look like scores and no scale is declared, else None.
+    """Return the lowest and highest label if labels look like scores and no scale is declared, otherwise None.
 
     They do if truths and predictions are whole numbers of at least 0, the truth has at least 3 different values, and
     all of them lie on a scale of at most 11 points. Class numbers can look the same, so this only justifies a warning.
@@ -226,7 +226,7 @@ def possible_scale(items: Items) -> tuple[int, int] | None:
     return (low, high) if low >= 0 and high - low < _MOST_SCORES else None
 
 
-def _named(items: Items, name: str, why: str) -> ItemLoss:
+def _named(items: Items, name: str, reason: str) -> ItemLoss:
     answered = items.answered
     if name != "zero_one":
         for column in ("truth", "prediction"):
@@ -240,9 +240,9 @@ def _named(items: Items, name: str, why: str) -> ItemLoss:
     values[answered] = named_loss(name, items.truth[answered], items.prediction[answered], items.scale)
     if name == "abs_norm":
         width = _width(items.scale)
-        return _checked(items, name, f"abs(pred - gt) / {width:g}", width, values, why)
+        return _checked(items, name, f"abs(pred - gt) / {width:g}", width, values, reason)
     definition = "abs(pred - gt)" if name == "abs" else "1 if pred != gt else 0"
-    return _checked(items, name, definition, 1.0, values, why)
+    return _checked(items, name, definition, 1.0, values, reason)
 
 
 def _width(scale: tuple[float, float] | None) -> float:
@@ -251,7 +251,7 @@ def _width(scale: tuple[float, float] | None) -> float:
 
 
 def _checked(
-    items: Items, name: str, definition: str, raw_multiplier: float, values: Floats, why: str
+    items: Items, name: str, definition: str, raw_multiplier: float, values: Floats, reason: str
 ) -> ItemLoss:
     wrong = items.answered & ~np.isfinite(values)
     if wrong.any():
@@ -259,7 +259,7 @@ def _checked(
             f"loss {name} is {values[int(np.argmax(wrong))]} for {items.where(wrong)}; every answered item needs a "
             "finite loss"
         )
-    return ItemLoss(name, definition, raw_multiplier, values, f"loss {name}: {why}")
+    return ItemLoss(name, definition, raw_multiplier, values, f"loss {name}: {reason}")
 
 
 def _numbers(values: NDArray[Any], column: str) -> Floats:
@@ -267,5 +267,5 @@ def _numbers(values: NDArray[Any], column: str) -> Floats:
         return _validate.floats(values, column)
     except DataError:
         raise DataError(
-            f"{column} holds text, and this loss needs numbers; loss zero_one compares labels"
+            f"{column} contains text, and this loss needs numbers; to compare labels, use the loss zero_one"
         ) from None

@@ -1,7 +1,7 @@
-"""Matching: the same items of several systems, found by their names and never silently by their positions.
+"""Matching: finding the same items in several systems, by name and never silently by position.
 
 An item is identified by its cluster and its name together. If a source has only one of the two, that one must be unique
-in every row; if it has neither, rows are matched only if the user declares that their order is the match. Run files are
+in every row. If it has neither, rows are matched by their order, but only if the user requests that. Run files are
 matched by participant: all items of a participant with evaluated items in all systems are compared. Different truths
 for one item suggest that the names do not mean the same, which is an error unless the user allows it.
 """
@@ -69,7 +69,9 @@ class Matching:
         """The warnings about the compared items."""
         warnings = []
         if self.different_truths:
-            differ = f"{self.different_truths} of {self.shared} items have not the same truth in all systems"
+            differ = (
+                f"{self.different_truths} of {self.shared} items have different truths in different systems"
+            )
             warnings.append(ResultWarning("truths_differ", f"{differ}: are they the same items?"))
         if self.evaluated < self.shared:
             listed = ", ".join(f"{name} {count}" for name, count in self.left_out.items() if count)
@@ -119,7 +121,7 @@ def check_truths(matching: Matching, *, may_differ: bool) -> None:
     if matching.different_truths and not may_differ:
         raise DataError(
             f"the systems disagree about the truth of {matching.different_truths} of {matching.shared} shared items: "
-            "are they the same items? Mend the truth, or allow it (truth_may_differ=True, --truth-may-differ)"
+            "are they the same items? Fix the truth, or allow it (truth_may_differ=True, --truth-may-differ)"
         )
 
 
@@ -135,13 +137,13 @@ def _by_participant(
     if any(unshared.values()) and not intersection_only:
         listed = ", ".join(f"{count} only in {name}" for name, count in unshared.items())
         raise DataError(
-            f"the systems do not hold the same {noun}s: {listed}, {len(shared)} in all; ask for the intersection only "
-            "(intersection_only=True, --intersection-only) to compare those"
+            f"the systems do not have the same {noun}s: {listed}, {len(shared)} in all; to compare only those, set "
+            "intersection_only=True (--intersection-only)"
         )
     evaluated = {name: np.intersect1d(shared, items.evaluated.cluster_ids) for name, items in systems.items()}
     compared = reduce(np.intersect1d, evaluated.values())
     if not len(compared):
-        raise DataError(f"no {noun} has judged items in all systems; there is nothing to compare")
+        raise DataError(f"no {noun} has evaluated items in all systems; there is nothing to compare")
     wanted = set(compared.tolist())
     kept = {
         name: items.evaluated.take(
@@ -234,7 +236,8 @@ def check_kinds(numbers: Mapping[str, bool], role: str) -> None:
     kinds = {is_number: name for name, is_number in numbers.items()}
     if len(kinds) > 1:
         raise DataError(
-            f"the {role}s are numbers in {kinds[True]} and text in {kinds[False]}; they cannot be matched"
+            f"the {role}s are numbers in {kinds[True]} and text in {kinds[False]}, so they cannot be matched; "
+            "store them as the same type"
         )
 
 
@@ -251,29 +254,29 @@ def known_by(unnamed: Mapping[str, tuple[str, ...]], by: str = NAMES) -> tuple[s
     present = tuple(field for field in ("cluster", "item") if field not in absent)
     if not present:
         raise DataError(
-            "the items have no names, and rows are not matched by their places unless you say so: name the items "
-            "(item=, --item), the clusters where each has one item (cluster=, --cluster), or say that the order "
-            'of rows is the match (match="rows", --match rows)'
+            "the items have no names, and rows are not matched by their order unless you request it: name the items "
+            "(item=, --item), or the clusters if each has one item (cluster=, --cluster), or match rows by their order "
+            '(match="rows", --match rows)'
         )
     return present
 
 
 def nothing_evaluated(name: str) -> str:
     """Return the error for a system without any evaluated item."""
-    return f"{name}: there is no item to judge: none is answered or abstained"
+    return f"{name}: there is no item to evaluate: none is answered or abstained"
 
 
 def nothing_shared(shared: int, noun: str) -> str:
     """Return the error if no item is in all systems, or none of those is evaluated in all."""
     if shared:
-        return "no item is judged in all systems; there is nothing to compare"
+        return "no item is evaluated in all systems; there is nothing to compare"
     return f"the systems have no item in common; a comparison needs the same {noun}s and items"
 
 
 def unequal_rows(sizes: Mapping[str, int]) -> str:
     """Return the error for systems of different numbers of rows."""
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    return f"rows can only be matched by their order where there are equally many: {listed}"
+    return f"rows can only be matched by their order if the systems have equally many: {listed}"
 
 
 def _row_codes(systems: Mapping[str, Items]) -> dict[str, Codes]:
@@ -303,10 +306,10 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
 
 def twice(name: str, location: str, by: tuple[str, ...]) -> str:
     """Return the error for a duplicate item."""
-    where = f"{name}: {location} stands twice"
+    problem = f"{name}: {location} appears twice"
     if by == ("cluster",):
-        return f"{where}; the items have no names of their own: name them (item=, --item)"
-    return f"{where}; every item needs a name that is its own{' within its cluster' * (len(by) > 1)}"
+        return f"{problem}; the items have no names: name them (item=, --item)"
+    return f"{problem}; every item needs a unique name{' within its cluster' * (len(by) > 1)}"
 
 
 def items_differ(total: int, shared: int, missing: Mapping[str, int], location: str) -> str:
@@ -314,9 +317,9 @@ def items_differ(total: int, shared: int, missing: Mapping[str, int], location: 
     lacking = {name: count for name, count in missing.items() if count}
     listed = ", ".join(f"{name} lacks {count}" for name, count in lacking.items())
     return (
-        f"the systems do not hold the same items: of {total} items {listed} ({next(iter(lacking))} the first one: "
-        f"{location}), {shared} are in all; ask for the intersection only (intersection_only=True, "
-        "--intersection-only) to compare those"
+        f"the systems do not have the same items: of {total} items {listed} (the first one that {next(iter(lacking))} "
+        f"lacks: {location}), {shared} are in all; to compare only those, set intersection_only=True "
+        "(--intersection-only)"
     )
 
 

@@ -1,9 +1,8 @@
-"""Evaluation results: one object per row, as evaluation harnesses hand them over, and the scores of metrics on them.
+"""Evaluation results as one object per row, the form that evaluation harnesses use, and scores of metrics on them.
 
-`EvaluationResult` and `Items` hold the same facts, one by row and one by column, and convert into each other
-without loss: the raw response, the redacted prompt, the prompt mode, the metadata and the token counts travel
-along. Text of a model or a patient is never part of a representation or of an error. What a metric makes of
-results is in `abstain.metrics`.
+`EvaluationResult` and `Items` contain the same facts, one by row and one by column, and can be converted into each
+other without loss, including the raw response, the redacted prompt, the prompt mode, the metadata and the token counts.
+Text of a model or a patient is never part of a representation or an error. The metrics are in `abstain.metrics`.
 """
 
 from __future__ import annotations
@@ -27,34 +26,34 @@ if TYPE_CHECKING:
 
 __all__ = ["EvaluationResult", "MetricScore", "items_to_results", "results_to_items"]
 
-# What a result carries beside its decision; as columns of items these have a prefix that no metadata key may have.
+# Further fields of a result; as columns of items their names have a prefix that no metadata key may have.
 CARRIED = ("raw_response", "prompt", "prompt_mode", "input_tokens", "output_tokens", "total_tokens")
 PREFIX = "result."
-# An absent key and a null are the same in a column; so are an abstention and an answer where there is no truth.
+# A column cannot distinguish an absent key from a null, nor an abstention from an answer if there is no truth.
 _NULLS = PREFIX + "null_metadata"
 _DECLINED = PREFIX + "declined"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """What a model made of one record.
+    """The output of a model for one record.
 
     Attributes:
         prediction: the model's answer: a number, text, or None; an answered None is wrong.
-        ground_truth: what is right; None where it is not known, and then no metric judges the row.
-        abstained: True if the model declined. That is no wrong answer, and is scored apart.
-        confidence: how sure the model said it was of its prediction, in [0, 1]; None if it did not say.
-        raw_response: the model's whole response; kept, never shown.
-        prompt: the redacted prompt; kept, never shown.
+        ground_truth: the ground truth; None if it is unknown, and then no metric evaluates the row.
+        abstained: True if the model declined. An abstention is not a wrong answer and is scored separately.
+        confidence: the confidence that the model stated, in [0, 1]; None if it stated none.
+        raw_response: the model's whole response; stored, never shown.
+        prompt: the redacted prompt; stored, never shown.
         prompt_mode: "single" or "batch".
-        metadata: what is known of the record, for groups and for guidance (``should_abstain``).
+        metadata: facts about the record, for groups and for guidance (``should_abstain``).
         input_tokens: tokens of the prompt.
         output_tokens: tokens of the response.
-        total_tokens: both.
+        total_tokens: the sum of both.
         failed: True if the run produced nothing for the record.
-        cluster: what the record belongs to, such as a patient; each row is a cluster of its own when None.
-        item: the record's name; its row number when None.
-        signals: further numbers that a confidence may be made of.
+        cluster: the cluster of the record, such as a patient. Default: each row is a cluster.
+        item: the record's name. Default: its row number.
+        signals: further numbers from which a confidence can be computed.
 
     >>> EvaluationResult(1, 0, confidence=0.9, raw_response="Mrs. Example has ...", metadata={"sex": "F"})
     EvaluationResult(prediction=1, ground_truth=0, abstained=False, confidence=0.9)
@@ -79,20 +78,20 @@ class EvaluationResult:
 
     @property
     def evaluated(self) -> bool:
-        """True where a metric has something to judge: the row did not fail and there is a truth."""
+        """True if metrics evaluate the row: it did not fail and there is a truth."""
         return not self.failed and not labels.is_missing(self.ground_truth)
 
 
 @dataclass(frozen=True)
 class MetricScore(Mapping[str, Any]):
-    """What a metric says of a list of results; also the mapping of its fields, which harnesses that check records take.
+    """The score of a metric on a list of results; also a mapping of its fields, which some harnesses expect.
 
     Attributes:
         name: the metric.
-        value: the score; NaN where it is undefined, and then ``details["reason"]`` says why.
+        value: the score; NaN if it is undefined, and then ``details["reason"]`` is the reason.
         breakdown: the score by group, or by bin.
-        n_evaluated: how many rows were scored.
-        n_abstained: how many rows were abstained from, whatever the metric makes of them.
+        n_evaluated: the number of scored rows.
+        n_abstained: the number of abstentions, however the metric treats them.
         details: counts and tables of the metric.
 
     >>> score = MetricScore("accuracy", 0.75, n_evaluated=4)
@@ -111,7 +110,7 @@ class MetricScore(Mapping[str, Any]):
 
     @property
     def reason(self) -> str:
-        """Why the value is undefined; empty when it is not."""
+        """The reason why the value is undefined; empty if it is defined."""
         return str(self.details.get("reason", ""))
 
     def __getitem__(self, name: str) -> Any:
@@ -133,16 +132,16 @@ class MetricScore(Mapping[str, Any]):
 
 
 def check_results(results: Iterable[Any]) -> list[EvaluationResult]:
-    """Return the rows of a list, each of them sound; the error names the first that is not.
+    """Return the checked rows of a list; the error names the first wrong row.
 
-    Rows of another harness are taken too, if they have a ``prediction`` and a ``ground_truth`` and name the
-    rest as `EvaluationResult` does.
+    Objects of another harness are accepted, too, if they have a ``prediction`` and a ``ground_truth`` and use the names
+    of `EvaluationResult` for further fields.
     """
     if not isinstance(results, Iterable):
         raise DataError(f"results must be a list of EvaluationResult, got {_validate.kind(results)}")
     rows = [_as_result(result, row) for row, result in enumerate(results)]
     if not rows:
-        raise DataError("results is empty; there must be at least one EvaluationResult")
+        raise DataError("results is empty; pass at least one EvaluationResult")
     for row, result in enumerate(rows):
         _check_row(result, row)
     return rows
@@ -159,10 +158,10 @@ def results_to_items(
 
     Args:
         results: the rows.
-        cluster: the metadata key of what rows belong to, such as "patient_id"; else what the rows say
-            themselves, else each row is a cluster of its own.
-        item: the metadata key of the rows' names.
-        scale: the lowest and highest truth there can be.
+        cluster: the metadata key of the cluster, such as "patient_id". Default: the `cluster` of the rows; if they have
+            none, each row is a cluster.
+        item: the metadata key of the rows' names. Default: the `item` of the rows.
+        scale: the lowest and highest possible truth.
 
     >>> results_to_items([EvaluationResult(1, 1, confidence=0.8), EvaluationResult(None, 0, abstained=True)])
     Items(2 items in 2 rows: 1 answered, 1 abstained, 0 failed, 0 unscored)
@@ -191,14 +190,14 @@ def results_to_items(
 
 
 def items_to_results(items: Items) -> list[EvaluationResult]:
-    """Return items as one object per row; what results carry beside their decision comes back as it went.
+    """Return items as one object per row: the inverse of `results_to_items`.
 
     >>> results = [EvaluationResult(1, 1, confidence=0.8, metadata={"sex": "F"}, raw_response="...")]
     >>> items_to_results(results_to_items(results)) == results
     True
     """
-    truth, prediction = _plain(items.truth), _plain(items.prediction)
-    cluster, names = _given(items.cluster), _given(items.item)
+    truth, prediction = _label_values(items.truth), _label_values(items.prediction)
+    cluster, names = _without_row_numbers(items.cluster), _without_row_numbers(items.item)
     metadata = {
         name: column.tolist() for name, column in items.metadata.items() if not name.startswith(PREFIX)
     }
@@ -254,7 +253,7 @@ def _check_row(result: EvaluationResult, row: int) -> None:
     if kind != "a number":
         raise DataError(f"confidence must be a number or None, got {kind} at {row_name(row)}")
     if math.isnan(confidence):
-        raise DataError(f"confidence is NaN at {row_name(row)}; leave it None where the model stated none")
+        raise DataError(f"confidence is NaN at {row_name(row)}; use None if the model stated no confidence")
     if not 0.0 <= confidence <= 1.0:
         raise DataError(f"confidence must lie in [0, 1], got {confidence:g} at {row_name(row)}")
 
@@ -265,7 +264,7 @@ def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None)
         if all(value is None for value in own):
             return None
         if None in own:
-            raise DataError(f"{row_name(own.index(None))} has no {field_name}, though other rows do")
+            raise DataError(f"{row_name(own.index(None))} has no {field_name}, although other rows do")
         return own
     keys = dict.fromkeys(name for row in rows for name in row.metadata)
     if key not in keys:
@@ -276,7 +275,7 @@ def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None)
     values = [row.metadata.get(key) for row in rows]
     if None in values:
         raise DataError(
-            f"{row_name(values.index(None))} has no {key!r} in its metadata, and each row needs its {field_name}"
+            f"{row_name(values.index(None))} has no {key!r} in its metadata, but each row needs a {field_name}"
         )
     return values
 
@@ -284,9 +283,11 @@ def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None)
 def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
     named = [{str(name): value for name, value in row.metadata.items()} for row in rows]
     columns = columns_from_rows(named, "the metadata of results")
-    taken = next((name for name in columns if name.startswith(PREFIX)), None)
-    if taken is not None:
-        raise DataError(f"metadata has the key {taken!r}; keys that begin with {PREFIX!r} are taken")
+    reserved = next((name for name in columns if name.startswith(PREFIX)), None)
+    if reserved is not None:
+        raise DataError(
+            f"metadata has the key {reserved!r}; keys that begin with {PREFIX!r} are reserved, so rename it"
+        )
     nulls = [tuple(sorted(name for name, value in row.metadata.items() if value is None)) for row in rows]
     if any(nulls):
         columns[_NULLS] = nulls
@@ -301,8 +302,8 @@ def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
     return columns
 
 
-def _plain(column: NDArray[Any]) -> list[Any]:
-    """Labels as a person would write them: whole numbers as such, None where missing."""
+def _label_values(column: NDArray[Any]) -> list[Any]:
+    """Return labels as Python values: whole numbers as int, None if missing."""
     if column.dtype.kind != "f":
         return column.tolist()
     return [
@@ -311,8 +312,8 @@ def _plain(column: NDArray[Any]) -> list[Any]:
     ]
 
 
-def _given(identifiers: NDArray[Any]) -> list[Any]:
-    """Identifiers that somebody gave; None for the row numbers that stand in where nobody did."""
+def _without_row_numbers(identifiers: NDArray[Any]) -> list[Any]:
+    """Return identifiers as a list; None for each if they are only row numbers."""
     if identifiers.dtype.kind in "iu" and np.array_equal(identifiers, np.arange(len(identifiers))):
         return [None] * len(identifiers)
     return identifiers.tolist()

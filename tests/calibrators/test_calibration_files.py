@@ -214,7 +214,7 @@ def test_targets_by_hand() -> None:
     assert target_values(items, "loss")[:3] == pytest.approx([1 / 3, 1, 2 / 3])
     assert np.isnan(target_values(items, "loss")[3])
     with pytest.raises(
-        ArgumentError, match="loss abs_norm divides by the width of the scale, and none is declared"
+        ArgumentError, match="loss abs_norm divides by the width of the scale, but no scale is declared"
     ):
         target_values(Items.from_arrays([3], [1]), "loss")
 

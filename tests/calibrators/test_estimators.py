@@ -214,7 +214,7 @@ def test_bad_rows_are_refused(estimator: Any) -> None:
         estimator().fit([0.1, math.nan], [0, 1])
     with pytest.raises(DataError, match="target"):
         estimator().fit([0.1, 0.2], [0, 7])
-    with pytest.raises(DataError, match="target has 3 rows where 2 were expected"):
+    with pytest.raises(DataError, match="target has 3 rows, but 2 were expected"):
         estimator().fit([0.1, 0.2], [0, 1, 1])
     with pytest.raises(DataError, match="target is empty"):
         estimator().fit([], [])

@@ -61,7 +61,7 @@ def test_train_then_evaluate_on_the_training_run(tmp_path: Path) -> None:
         "--bootstrap-resamples", 20, "--output", metrics,
     )  # fmt: skip
     assert done.exit_code == 0
-    assert "in-sample and flatter it" in " ".join(done.stdout.split())
+    assert "in-sample and too optimistic" in " ".join(done.stdout.split())
     [variant] = json.loads(metrics.read_text())["confidence_variants"].values()
     assert "calibrated_in_sample" in [warning["code"] for warning in variant["warnings"]]
 

@@ -278,7 +278,7 @@ def test_tables_without_item_names_are_not_matched_by_row(tmp_path: Path) -> Non
     write_tables(tmp_path, item="wording")
     done = call(*TABLES, "--bootstrap-resamples", 100)
     assert done.exit_code == 3
-    assert "stands twice" in done.stderr
+    assert "appears twice" in done.stderr
     assert "--item" in done.stderr
     assert call(*TABLES, "--bootstrap-resamples", 100, "--item", "wording").exit_code == 0
 

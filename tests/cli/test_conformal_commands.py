@@ -179,7 +179,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         ),
         ((*BASIC, "--json", "--quiet"), 2, "exclude each other"),
         ((*BASIC, "-o", "nowhere/out.json"), 2, "nowhere does not exist"),
-        ((*BASIC, "--charts", "preds.csv"), 2, "is a file; name a directory"),
+        ((*BASIC, "--charts", "preds.csv"), 2, "is a file; pass the path of a directory"),
         ((*BASIC, "--chart-format", "gif"), 2, "unknown chart format 'gif'"),
         ((*BASIC, "--margin", "2"), 2, "margin must be at least 0 and below the nominal level"),
         (
@@ -201,7 +201,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
                 "x,z",
             ),
             3,
-            "column 'set' has a label that is none of the 2 classes at line 3",
+            "column 'set' has a label that is not one of the 2 classes at line 3",
         ),
         (
             ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--nominal", "0.9"),

@@ -199,7 +199,7 @@ def test_the_results_json_has_the_settings(run: Callable[..., Outcome]) -> None:
         "name": "abs_norm",
         "definition": "abs(pred - gt) / 6",
         "raw_multiplier": 6,
-        "rule": "loss abs_norm: asked for",
+        "rule": "loss abs_norm: requested",
     }
 
 
@@ -276,7 +276,7 @@ BAD: dict[str, tuple[str, list[object], int, str]] = {
         "confidence token_pe needs the signal token_pe, which is null for participant 302, item Tired",
     ),
     "unknown variant": (_edited(len), ["--confidence", "tokenmsp"], 2, "did you mean 'token_msp'?"),
-    "calibrated": (_edited(len), ["--confidence", "calibrated"], 2, "needs a calibration artifact"),
+    "calibrated": (_edited(len), ["--confidence", "calibrated"], 2, "needs a calibration file"),
     "coverage 0": (_edited(len), ["--coverage-grid", "0,0.5"], 2, "coverage_grid must be in (0, 1], got 0"),
     "coverage 50": (_edited(len), ["--area-coverage", 50], 2, "did you mean 0.5?"),
     "no number": (_edited(len), ["--coverage-grid", "a"], 2, "--coverage-grid must be numbers"),
@@ -289,7 +289,7 @@ BAD: dict[str, tuple[str, list[object], int, str]] = {
     "seed": (_edited(len), ["--seed", -1], 2, "seed must be from 0"),
     "unknown loss": (_edited(len), ["--loss", "square"], 2, "unknown loss 'square'"),
     "scale": (_edited(len), ["--scale", "3"], 2, "scale must be two numbers"),
-    "duplicate participant": (_edited(_duplicate), [], 3, "participant 300 stands twice"),
+    "duplicate participant": (_edited(_duplicate), [], 3, "participant 300 appears twice"),
     "sets differ": (_edited(list.pop), [RUN, "--mode", "few_shot"], 3, "--intersection-only"),
     "three inputs": (
         _edited(len),

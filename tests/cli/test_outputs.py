@@ -129,7 +129,7 @@ def test_an_input_is_never_an_output(command: str, source: str, output: str, fil
     arguments = value if source.isupper() or source == "--input" else [first, source, *value]
     done = call(*command.split(), *arguments, *options, output, link)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == f"abstain: {link}: is the input {name} itself; name another file for the output\n"
+    assert done.stderr == f"abstain: {link}: is the input {name} itself; choose another file for the output\n"
     link.unlink()
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == files
 
@@ -138,7 +138,7 @@ def test_a_joined_table_is_never_an_output(files: dict[str, bytes]) -> None:
     Path("truths.csv").write_text("id,truth\n1,0\n")
     Path("said.csv").write_text("id,prediction\n1,0\n")
     done = call("evaluate", "said.csv", "--join", "id", "truths.csv", "-o", "truths.csv")
-    sentence = "abstain: truths.csv: is the input truths.csv itself; name another file for the output\n"
+    sentence = "abstain: truths.csv: is the input truths.csv itself; choose another file for the output\n"
     assert (done.exit_code, done.stderr) == (2, sentence)
     assert Path("truths.csv").read_text() == "id,truth\n1,0\n"
     assert "run.json" in files
@@ -149,7 +149,7 @@ def test_an_input_of_a_pattern_is_never_an_output(files: dict[str, bytes]) -> No
     done = call("intervals", "*.csv", *INTERVALS, "-o", "a.csv")
     assert (done.exit_code, done.stderr) == (
         2,
-        "abstain: a.csv: is the input a.csv itself; name another file for the output\n",
+        "abstain: a.csv: is the input a.csv itself; choose another file for the output\n",
     )
 
 
@@ -205,7 +205,7 @@ def test_a_gate_writes_whole_files_and_none_if_nothing_can_be_printed(
     done = abstain(*gate, "junit.xml", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (
         2,
-        b"abstain: junit.xml: is named as two outputs; name another file for one of them\n",
+        b"abstain: junit.xml: is the path of two outputs; choose another file for one of them\n",
     )
 
 

@@ -192,7 +192,7 @@ def test_an_error_does_not_show_the_first_record_of_a_table_without_a_header(tmp
     ):
         done: Any = CliRunner().invoke(app, list(call))
         assert done.exit_code == 2, done.output
-        assert "3 columns, whose first line holds values and not names" in done.stderr
+        assert "3 columns; the first line contains values and not names" in done.stderr
         for word in ("Example", "coughs", "0.4"):
             assert word not in done.output
 
@@ -224,9 +224,9 @@ def test_an_error_lists_the_first_line_only_if_it_has_column_names(text: str, li
     done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", "--truth", "other"])
     assert done.exit_code == 2, done.output
     assert (
-        "whose first line may hold values and not names: does the file have a header?" in done.stderr
+        "the first line may contain values and not names: does the file have a header?" in done.stderr
     ) is not listed
-    assert ("columns: " in done.stderr or "of which look like names: label" in done.stderr) is listed
+    assert ("columns: " in done.stderr or "those that look like names: label" in done.stderr) is listed
     assert "Example" not in done.output
 
 
@@ -237,7 +237,7 @@ def test_an_unknown_group_column_does_not_list_the_first_line(engine: str) -> No
     done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", *options, "--engine", engine])
     assert done.exit_code == 2, done.output
     assert "'site'" in done.stderr
-    assert "may hold values and not names: does" in done.stderr
+    assert "may contain values and not names: does" in done.stderr
     assert "Example" not in done.output
 
 

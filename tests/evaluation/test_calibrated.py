@@ -112,21 +112,21 @@ def test_invalid_calibrations_are_errors(test_run: Items, training_run: Items) -
         evaluate(test_run, confidence=confidence, calibration=calibration, resamples=0)
 
     for name in ("calibrated", "verbalized_calibrated", "calibrated:token_msp"):
-        with pytest.raises(ArgumentError, match=f"'{name}' needs a calibration artifact, and none was given"):
+        with pytest.raises(ArgumentError, match=f"'{name}' needs a calibration file, and none was passed"):
             evaluate_with(name, None)
     with pytest.raises(
         ArgumentError, match="needs a calibrator trained on features .* verbalized_calibrated uses"
     ):
         evaluate_with("calibrated", VERBALIZED)
-    with pytest.raises(ArgumentError, match=r"needs a temperature_scaling artifact .* given logistic on"):
-        evaluate_with("verbalized_calibrated", LOGISTIC)
-    with pytest.raises(ArgumentError, match="needs a temperature_scaling or isotonic artifact"):
-        evaluate_with("calibrated:token_msp", LOGISTIC)
     with pytest.raises(
-        ArgumentError, match="2 of the calibration artifacts fit confidence 'calibrated'; give one"
+        ArgumentError, match=r"needs a temperature_scaling calibration file .* got logistic on"
     ):
+        evaluate_with("verbalized_calibrated", LOGISTIC)
+    with pytest.raises(ArgumentError, match="needs a temperature_scaling or isotonic calibration file"):
+        evaluate_with("calibrated:token_msp", LOGISTIC)
+    with pytest.raises(ArgumentError, match="2 calibration files fit confidence 'calibrated'; pass only one"):
         evaluate_with("calibrated", [LOGISTIC, ISOTONIC])
-    with pytest.raises(ArgumentError, match="but no confidence that uses it"):
+    with pytest.raises(ArgumentError, match="but no requested confidence uses it"):
         evaluate_with("llm", LOGISTIC)
     with pytest.raises(ArgumentError, match="calibrates a base confidence, not a calibrated one"):
         evaluate_with("calibrated:calibrated", ISOTONIC)

@@ -166,10 +166,10 @@ def test_check_proposes_the_rule_and_how_to_record_a_confidence(
     text = " ".join(done.stdout.split())
     rule = '--abstain-rule "phrases:cannot say"'
     assert f"log.json: 5 of 5 answers look like refusals; to treat them as abstentions, add {rule}" in text
-    assert "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata" in text
+    assert "request log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata" in text
     assert "docs/guides/tables.md#recording-a-confidence" in text
     done = called("evaluate", "log.json")
-    assert "record one: ask for log-probabilities" in " ".join(done.stdout.split())
+    assert "record one: request log-probabilities" in " ".join(done.stdout.split())
 
 
 def test_refusals_are_counted_for_each_system_of_a_table(tmp_path: Path) -> None:

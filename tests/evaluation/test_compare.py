@@ -110,11 +110,11 @@ def test_rows_are_matched_by_name_and_never_by_position() -> None:
 def test_unnamed_rows_cannot_be_matched() -> None:
     rows = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5])
     with pytest.raises(
-        DataError, match=r"rows are not matched by their places unless you say so.*--match rows"
+        DataError, match=r"rows are not matched by their order unless you request it.*--match rows"
     ):
         evaluated({"a": rows, "b": rows})
     twice = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5], cluster=["p", "p"])
-    with pytest.raises(DataError, match=r"a: cluster p, row 1 stands twice.*name them \(item=, --item\)"):
+    with pytest.raises(DataError, match=r"a: cluster p, row 1 appears twice.*name them \(item=, --item\)"):
         evaluated({"a": twice, "b": twice})
 
 
@@ -135,7 +135,8 @@ def test_missing_items_are_an_error_unless_the_intersection_is_requested() -> No
     complete = system(1)
     part = system(2).take(np.arange(CLUSTERS * SIZE) > 2)
     with pytest.raises(
-        DataError, match=r"of 120 items b lacks 3 \(b the first one: cluster 0, item 0\), 117 are in all"
+        DataError,
+        match=r"of 120 items b lacks 3 \(the first one that b lacks: cluster 0, item 0\), 117 are in all",
     ):
         evaluated({"a": complete, "b": part})
     found = evaluated({"a": complete, "b": part}, intersection_only=True)
@@ -182,11 +183,11 @@ def test_invalid_arguments_are_errors() -> None:
         evaluated({"a": run, "b": run}, confidence={"a": "llm,total_evidence"})
     with pytest.raises(ArgumentError, match="unknown system 'z'; known: a, b"):
         evaluated({"a": a, "b": b}, confidence={"z": "confidence"})
-    with pytest.raises(ArgumentError, match="an array cannot fit the rows of all"):
+    with pytest.raises(ArgumentError, match="an array cannot match the rows of all"):
         evaluated({"a": a, "b": b}, loss=np.zeros(120))
     with pytest.raises(ArgumentError, match=r"level must fulfil 0 < level < 1, got 95; did you mean 0.95"):
         evaluated({"a": a, "b": b}, level=95)
-    with pytest.raises(DataError, match="a: cluster 0, item 0 stands twice"):
+    with pytest.raises(DataError, match="a: cluster 0, item 0 appears twice"):
         evaluated({"a": a.take(np.r_[0, 0, 1:120]), "b": b})
     text = Items.from_arrays([1], [1], cluster=["0"], item=["0"], confidence=[1.0])
     with pytest.raises(DataError, match="the clusters are numbers in .* and text in"):
@@ -197,7 +198,7 @@ def test_invalid_arguments_are_errors() -> None:
     with pytest.raises(DataError, match="no item in common"):
         evaluated({"a": a, "b": elsewhere}, intersection_only=True)
     empty = Items.from_arrays([None], [None], failed=[1], cluster=[0], item=[0])
-    with pytest.raises(DataError, match="b: there is no item to judge"):
+    with pytest.raises(DataError, match="b: there is no item to evaluate"):
         evaluated({"a": a, "b": empty})
 
 
@@ -213,7 +214,7 @@ def test_items_with_different_labels_are_an_error_and_counted() -> None:
     found = evaluated(pair, truth_may_differ=True)
     assert found.matching.different_truths == 1
     assert [str(warning) for warning in found.warnings] == [
-        "1 of 120 items have not the same truth in all systems: are they the same items?"
+        "1 of 120 items have different truths in different systems: are they the same items?"
     ]
     assert not evaluated({"a": a, "b": system(2)}).warnings
     # A label that is a number in one system and the same text in the other is the same label.

@@ -137,11 +137,11 @@ class TestLosses:
     def test_text_has_no_distance(self) -> None:
         words = Items.from_arrays(["a", "b"], ["a", "c"], confidence=[1, 2])
         assert evaluate(words, loss="zero_one", resamples=0)["confidence"].aurc.value == pytest.approx(0.875)
-        with pytest.raises(DataError, match="prediction holds text, and this loss needs numbers"):
+        with pytest.raises(DataError, match="prediction contains text, and this loss needs numbers"):
             evaluate(words, loss="abs")
 
     def test_wrong_length(self) -> None:
-        with pytest.raises(DataError, match="loss has 1 rows where 2 were expected"):
+        with pytest.raises(DataError, match="loss has 1 rows, but 2 were expected"):
             evaluate(self.items, loss=[1.0])
 
 
@@ -303,7 +303,7 @@ class TestCompare:
         assert compare(a, b, confidence="llm", resamples=0).matching.by == ("participant",)
         fewer = b.take(b.cluster != b.cluster[0])
         with pytest.raises(
-            DataError, match="do not hold the same participants: 1 only in left, 0 only in right"
+            DataError, match="do not have the same participants: 1 only in left, 0 only in right"
         ):
             compare(a, fewer, confidence="llm")
         other = replace(b, truth=(b.truth + 1) % 4)
@@ -329,7 +329,7 @@ class TestCompare:
             compare(self.left, apart, intersection_only=True)
 
     def test_a_loss_by_array_cannot_serve_two_sides(self) -> None:
-        with pytest.raises(ArgumentError, match="an array cannot fit the rows of all"):
+        with pytest.raises(ArgumentError, match="an array cannot match the rows of all"):
             compare(self.left, self.right, loss=[1.0] * 4)
 
 
@@ -406,7 +406,7 @@ class TestDefaults:
         ({"coverage_grid": [0.501, 0.502]}, "must differ in the first two decimals"),
         ({"convention": "simpson"}, "unknown convention 'simpson'"),
         ({"confidence": "confidense"}, "did you mean 'confidence'"),
-        ({"confidence": []}, "no confidence was asked for"),
+        ({"confidence": []}, "no confidence was requested"),
     ],
 )
 def test_invalid_settings_are_errors(settings: dict[str, object], message: str) -> None:
@@ -537,10 +537,10 @@ class TestSourcesAreRead:
     def test_unknown_arguments_are_errors(self) -> None:
         items = Items.from_arrays([1, 0], [1, 1], confidence=[0.9, 0.1])
         with pytest.raises(
-            ArgumentError, match="truth says how a data frame or a file is read, and system 1 is"
+            ArgumentError, match="truth applies only to a data frame or a file, but system 1 is"
         ):
             evaluate(items, truth="y")
-        with pytest.raises(ArgumentError, match=r"evaluate takes no confidense"):
+        with pytest.raises(ArgumentError, match=r"evaluate has no argument confidense"):
             evaluate(items, confidense="c")
         with pytest.raises(ArgumentError, match="a system must be Items, a data frame, a path, or a mapping"):
             evaluate(3)
@@ -566,9 +566,9 @@ FRAME = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 0], "sure": [50, 
 @pytest.mark.parametrize("function", [abstain.evaluate, abstain.read, abstain.check])
 def test_errors_about_wrong_arguments_name_the_right_ones(function: Any) -> None:
     if function is not abstain.read:  # whose arguments Python itself checks
-        with pytest.raises(ArgumentError, match=r"takes no y_true; pass truth="):
+        with pytest.raises(ArgumentError, match=r"has no argument y_true; pass truth="):
             function(FRAME, y_true="truth")
-        with pytest.raises(ArgumentError, match=r"takes no y_pred; pass prediction="):
+        with pytest.raises(ArgumentError, match=r"has no argument y_pred; pass prediction="):
             function(FRAME, y_pred="prediction")
     message = "cluster must be the name of a column, got a Series; pass the name, such as cluster='g'"
     with pytest.raises(ArgumentError, match=message):
@@ -584,7 +584,9 @@ def test_arrays_in_place_of_a_system_name_from_arrays() -> None:
             ArgumentError, match=r"for arrays, pass abstain.Items.from_arrays\(truth, prediction"
         ):
             abstain.evaluate(*arguments)
-    with pytest.raises(ArgumentError, match="confidence must be names of signals or columns, got values"):
+    with pytest.raises(
+        ArgumentError, match="confidence must be the name of a signal or a column, got values"
+    ):
         abstain.evaluate(FRAME, confidence=FRAME["sure"])  # type: ignore[arg-type]
 
 

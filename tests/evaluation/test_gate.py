@@ -319,7 +319,7 @@ def test_invalid_arguments_are_errors() -> None:
         evaluated(items, "aurc above 1", inconclusive="maybe")
     with pytest.raises(ArgumentError, match="resamples must be at least 2, got 1"):
         evaluated(items, "aurc above 1", interval="percentile", resamples=1)
-    with pytest.raises(DataError, match="do not hold the same items"):
+    with pytest.raises(DataError, match="do not have the same items"):
         evaluated(items, "aurc worse by 0.1", baseline=run(9, 2))
     assert evaluated(items, "aurc worse by 0.99", baseline=run(9, 2), intersection_only=True).exit_code == 0
     failed = evaluated(Items.from_arrays([None], [None], failed=[1]), "aurc above 1")

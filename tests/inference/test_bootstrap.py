@@ -171,12 +171,12 @@ class TestCustomMetrics:
         )
         assert straight == mixed
         fewer = right.take(right.cluster != 103)
-        with pytest.raises(DataError, match="do not hold the same items"):
+        with pytest.raises(DataError, match="do not have the same items"):
             paired_delta(aurc, left, fewer, **options)
         both = paired_delta(aurc, left.take(left.cluster != 103), fewer, **options)
         assert paired_delta(aurc, left, fewer, intersection_only=True, **options) == both
         bare = Items.from_arrays([1, 0], [1, 1], confidence=[1, 2])
-        with pytest.raises(DataError, match="rows are not matched by their places unless you say so"):
+        with pytest.raises(DataError, match="rows are not matched by their order unless you request it"):
             paired_delta(aurc, bare, bare)
         assert paired_delta(aurc, bare, bare, match_by="rows", resamples=0).value == 0.0
 

@@ -80,7 +80,7 @@ def test_invalid_arguments_are_errors() -> None:
         calibration_estimates([1, 0], [0.5, 0.6], metrics=["brier"])
     with pytest.raises(ArgumentError, match="metrics is empty"):
         calibration_estimates([1, 0], [0.5, 0.6], metrics=[])
-    with pytest.raises(DataError, match="cluster has 1 rows where 2 were expected"):
+    with pytest.raises(DataError, match="cluster has 1 rows, but 2 were expected"):
         calibration_estimates([1, 0], [0.5, 0.6], cluster=[1])
     with pytest.raises(DataError, match="y_true is empty"):
         calibration_estimates([], [])

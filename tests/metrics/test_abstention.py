@@ -146,7 +146,7 @@ class TestBadInput:
             abstention.deferral_alignment([True, False], [1, 2])
 
     def test_lengths_must_be_equal(self) -> None:
-        with pytest.raises(DataError, match="y_pred has 1 rows where 2 were expected"):
+        with pytest.raises(DataError, match="y_pred has 1 rows, but 2 were expected"):
             abstention.selective_accuracy([1, 0], [1])
 
     def test_empty_input_is_refused(self) -> None:

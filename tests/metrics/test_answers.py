@@ -114,7 +114,7 @@ class TestBadInput:
     def test_errors_of_an_auroc_name_the_score(self) -> None:
         with pytest.raises(DataError, match="score must hold numbers"):
             answers.auroc([1, 0], ["a", "b"])
-        with pytest.raises(DataError, match="score has 1 rows where 2 were expected"):
+        with pytest.raises(DataError, match="score has 1 rows, but 2 were expected"):
             answers.auroc([1, 0], [0.1])
 
     def test_two_dimensions(self) -> None:

@@ -471,7 +471,7 @@ def test_bad_rows_are_named(metric: Any) -> None:
         metric([0, 1], [0.5, math.nan])
     with pytest.raises(DataError, match=r"confidence is inf at row 1"):
         metric([0, 1], [0.5, math.inf])
-    with pytest.raises(DataError, match="confidence has 1 rows where 2 were expected"):
+    with pytest.raises(DataError, match="confidence has 1 rows, but 2 were expected"):
         metric([0, 1], [0.5])
     with pytest.raises(DataError, match="y_true is empty"):
         metric([], [])

@@ -295,7 +295,7 @@ def test_coverage_that_does_not_depend_on_two_widths_has_an_hsic_of_zero() -> No
         ([[0, 1], [-INF, -INF], [0, 1]], "both bounds of row 1 are the same infinity"),
         ([0, 1, 2], r"shape \(rows, 2\) or \(rows, 2, levels\), got \(3,\)"),
         ([[0, 1, 2]] * 3, r"got \(3, 3\)"),
-        ([[0, 1], [0, 1]], "y_true has 3 rows where 2 were expected"),
+        ([[0, 1], [0, 1]], "y_true has 3 rows, but 2 were expected"),
         ([["a", "b"]] * 3, "intervals must be numbers"),
         ([[0, 1], [0, 1], [0]], "differ in length"),
         (np.empty((0, 2)), "intervals is empty"),

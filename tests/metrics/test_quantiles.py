@@ -72,7 +72,7 @@ def test_weights_are_repetitions() -> None:
             "quantiles descend at row 0",
         ),
         (lambda: pinball_loss([1], [np.nan], probabilities=0.5), DataError, "quantiles is nan at row 0"),
-        (lambda: pinball_loss([1, 2], [1], probabilities=0.5), DataError, "y_true has 2 rows where 1"),
+        (lambda: pinball_loss([1, 2], [1], probabilities=0.5), DataError, "y_true has 2 rows, but 1"),
         (lambda: pinball_loss([], [], probabilities=0.5), DataError, "y_true is empty"),
         (lambda: pit_histogram([1], [1], probabilities=0.5), ArgumentError, "must be a sequence"),  # type: ignore[arg-type]
     ],

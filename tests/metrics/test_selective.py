@@ -348,7 +348,7 @@ class TestBadInput:
         [
             ([1.0, math.nan], [1, 2], r"loss is nan at row 1 \(1 such rows\).*abstained="),
             ([1.0, 2.0], [math.inf, 2], "confidence is inf at row 0"),
-            ([1.0, 2.0], [1], "confidence has 1 rows where 2 were expected"),
+            ([1.0, 2.0], [1], "confidence has 1 rows, but 2 were expected"),
             ([[1.0]], [1], "loss must have one dimension"),
             (["a"], [1], "loss must hold numbers"),
             ([], [], "loss is empty"),
@@ -368,7 +368,7 @@ class TestBadInput:
     def test_weights(self) -> None:
         with pytest.raises(DataError, match="sample_weight must not be negative, got -1 at row 0"):
             selective.aurc([1], [1], sample_weight=[-1])
-        with pytest.raises(DataError, match="sample_weight is zero throughout"):
+        with pytest.raises(DataError, match="sample_weight is zero in every row"):
             selective.aurc([1], [1], sample_weight=[0])
 
     def test_abstained(self) -> None:

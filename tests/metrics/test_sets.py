@@ -110,7 +110,7 @@ def test_sets_may_be_0_and_1_and_labels_may_be_floats() -> None:
             "y_true is nan at row 1",
         ),
         (lambda: sets.set_coverage(["cat"], [[1, 0]]), DataError, "y_true must hold numbers"),
-        (lambda: sets.set_coverage([0], [[1, 0]] * 2), DataError, "y_true has 1 rows where 2"),
+        (lambda: sets.set_coverage([0], [[1, 0]] * 2), DataError, "y_true has 1 rows, but 2"),
         (lambda: sets.set_coverage([0, 0], [[0.2, 0.8]] * 2), DataError, "sets must be booleans.*row 0"),
         (lambda: sets.set_coverage([0, 0], np.array([[1, 0], [1, np.nan]])), DataError, "at row 1"),
         (lambda: sets.set_mean_width([["a"]]), DataError, "sets must be booleans"),

@@ -1,4 +1,4 @@
-"""Logs that Inspect AI and lm-evaluation-harness write themselves, once a session, in a process of their own."""
+"""Logs written by Inspect AI and lm-evaluation-harness, once per session, in separate processes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Make logs with Inspect AI itself; run as a program: make_inspect_logs.py FOLDER.
+"""Write logs with Inspect AI; run as a program: make_inspect_logs.py FOLDER.
 
-The model is Inspect's mock model with log-probabilities; the answers go round yes, no, "I don't know".
+The model is Inspect's mock model with log-probabilities. Its answers alternate between yes, no and "I don't know".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def reply(text: str, probability: float, *, top: bool = True) -> ModelOutput:
 
 
 def model_saying(*texts: str, top: bool = True) -> object:
-    """A mock model that answers question 3 with the text number 3 % len(texts), however often it is asked."""
+    """Return a mock model that always answers question n with the text number n % len(texts)."""
     asked: dict[str, int] = {}
 
     def answer(messages: list[ChatMessage], *_: object) -> ModelOutput:

@@ -1,4 +1,4 @@
-"""Make samples with lm-evaluation-harness itself, without torch; run as a program: make_lm_eval_samples.py FOLDER.
+"""Write samples with lm-evaluation-harness, without torch; run as a program: make_lm_eval_samples.py FOLDER.
 
 The model draws its log-likelihoods and answers from a seeded generator.
 """

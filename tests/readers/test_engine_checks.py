@@ -1,4 +1,4 @@
-"""What `check` says of a table, loaded or counted, and what every verb makes of an engine."""
+"""`check` of loaded and aggregated tables, and the support of engines by every command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from test_engine_comparisons import pair
-from test_engines import BROKEN, FORMS, ROLES, counted_by, frame, written
+from test_engines import BROKEN, FORMS, ROLES, frame, with_row_numbers, written
 
 import abstain
 from abstain.cli._program import COUNTING, ROW_BY_ROW
@@ -38,7 +38,7 @@ def assert_same_check(source: Any, engine: str, loaded: Any = None, **roles: Any
 
 @pytest.mark.parametrize("clusters", [40, 900, 0])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_check_finds_the_same(tmp_path: Path, form: str, clusters: int) -> None:
+def test_a_check_of_an_aggregated_table_finds_the_same(tmp_path: Path, form: str, clusters: int) -> None:
     table = frame(1500, clusters=clusters or 40)
     roles = dict(ROLES)
     if not clusters:
@@ -72,7 +72,7 @@ def test_a_check_lists_every_problem_with_its_rows(tmp_path: Path, what: str, fo
     named = {"g": "cluster", "a": "abstained", "f": "failed", "w": "weight", "i": "item"}
     roles = {"truth": "t", "prediction": "p"} | {named[name]: name for name in changed if name in named}
     found, loaded = (abstain.check(path, engine=engine, **roles).problems for engine in ("duckdb", "numpy"))
-    assert any(re.search(counted_by(form, expected), problem) for problem in found), found
+    assert any(re.search(with_row_numbers(form, expected), problem) for problem in found), found
     assert len(found) == len(loaded)
 
 
@@ -95,7 +95,7 @@ def test_several_problems_are_listed_together(tmp_path: Path) -> None:
 def test_a_check_of_continuous_confidences_counts_their_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bins serve metrics; how many values there are is counted for itself."""
+    """Bins are for metrics only; the number of distinct values is exact."""
     monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
     monkeypatch.setattr(_row_query, "HEAD", 4000)
     path = written(frame(6000, clusters=700, continuous=True), tmp_path / "t.parquet")
@@ -103,8 +103,8 @@ def test_a_check_of_continuous_confidences_counts_their_values(
     assert found.signals["c"].distinct > 4000
 
 
-# What every verb is asked, on files a and b; those that look at every row refuse, whatever else they are told.
-ASKED: dict[str, tuple[str, ...]] = {
+# The arguments of every command on the files a and b. Commands that need every row refuse --engine.
+COMMAND_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "evaluate": ("a.parquet", "--json"),
     "report": ("a.parquet", "-o", "out.html"),
     "plot": ("a.parquet", "-o", "out.json"),
@@ -122,35 +122,37 @@ FLAGS = ("--truth", "t", "--prediction", "p", "--abstained", "a", "--failed", "f
 
 
 def matrix() -> dict[str, list[str]]:
-    """What the documentation says of every verb and engine."""
+    """Return the documented support of each command by each engine."""
     rows = re.findall(
         r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
-    return {verb: cells for verb, *cells in rows}
+    return {command: cells for command, *cells in rows}
 
 
-def asked_of(run: Run, verb: str, engine: str) -> tuple[int, Any, str]:
-    """What a verb prints of tables, and what it writes; of a page its words, without when, how and from which bytes."""
-    code, out, err = run(verb, *ASKED[verb], *FLAGS, "--confidence", "c", "--engine", engine)
-    told: Any = rounded(json.loads(out)) if out.startswith("{") else out
+def run_command(run: Run, command: str, engine: str) -> tuple[int, Any, str]:
+    """Run a command; return its exit code, its output without times, hashes and engine, and its messages."""
+    code, out, err = run(
+        command, *COMMAND_ARGUMENTS[command], *FLAGS, "--confidence", "c", "--engine", engine
+    )
+    printed: Any = rounded(json.loads(out)) if out.startswith("{") else out
     for written_to in (Path("out.json"), Path("out.html")):
         if written_to.exists():
             text = written_to.read_text(encoding="utf-8")
             text = re.sub(r"20\d\d-\d\d-\d\d[T ][\d:]+\S*", "", text.replace(f"--engine {engine}", ""))
-            text = re.sub(r"\bclip\d+\b", "clip", text)  # which are numbered per process
+            text = re.sub(r"\bclip\d+\b", "clip", text)  # clips are numbered per process
             text = re.sub(r"<tr>\s*<th[^>]*>\s*input SHA-256\s*</th>.*?</tr>", "", text, flags=re.DOTALL)
-            told = out, re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.10g}", text)
+            printed = out, re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.10g}", text)
             written_to.unlink()
-    return code, told, err
+    return code, printed, err
 
 
-def rounded(told: Any) -> Any:
-    """What was printed, but for when, for the last digits of numbers, and for the hash, which Spark does not know."""
-    if isinstance(told, dict):
-        return {key: rounded(value) for key, value in told.items() if key not in ("created_at", "sha256")}
-    if isinstance(told, list):
-        return [rounded(value) for value in told]
-    return float(f"{told:.10g}") if isinstance(told, float) else told
+def rounded(value: Any) -> Any:
+    """Return printed JSON without time and hash, with numbers rounded."""
+    if isinstance(value, dict):
+        return {key: rounded(part) for key, part in value.items() if key not in ("created_at", "sha256")}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
 def written_pair(folder: Path) -> None:
@@ -159,14 +161,14 @@ def written_pair(folder: Path) -> None:
     written(tables["new"], folder / "b.parquet")
 
 
-def assert_served(run: Run, verb: str, engine: str, cell: str) -> None:
-    """One cell of the matrix: the same, or a sentence that refuses."""
-    found = asked_of(run, verb, engine)
+def assert_documented(run: Run, command: str, engine: str, cell: str) -> None:
+    """Check one cell of the matrix: the same output, or an error."""
+    found = run_command(run, command, engine)
     if cell == "the same":
-        loaded = asked_of(run, verb, "numpy")
+        loaded = run_command(run, command, "numpy")
         assert found[0] == loaded[0] in (0, 1, 4), found[2]
         assert found[1] == loaded[1]
-        assert f"aggregated by {engine}" in found[2] or "--json" in ASKED[verb]
+        assert f"aggregated by {engine}" in found[2] or "--json" in COMMAND_ARGUMENTS[command]
     else:
         assert (cell, found[0]) == ("loads the table" if engine == "duckdb" else "refused", 2)
         assert (
@@ -175,19 +177,19 @@ def assert_served(run: Run, verb: str, engine: str, cell: str) -> None:
         )
 
 
-@pytest.mark.parametrize("verb", ASKED)
-def test_the_documented_matrix_is_true(run: Run, tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize("command", COMMAND_ARGUMENTS)
+def test_engines_support_commands_as_documented(run: Run, tmp_path: Path, command: str) -> None:
     written_pair(tmp_path)
-    assert_served(run, verb, "duckdb", matrix()[verb][1])
+    assert_documented(run, command, "duckdb", matrix()[command][1])
 
 
-def test_every_verb_of_tables_is_in_the_matrix(run: Run) -> None:
-    assert list(matrix()) == list(ASKED)
-    assert set(COUNTING) == {verb for verb, cells in matrix().items() if cells[1] == "the same"}
-    for verb in COUNTING:
-        assert "--engine" in run(verb, "--help-all")[1]
-    for verb in ROW_BY_ROW:
-        words = ("calibrate", verb) if verb in ("train", "verbalized") else (verb,)
+def test_every_command_for_tables_is_in_the_matrix(run: Run) -> None:
+    assert list(matrix()) == list(COMMAND_ARGUMENTS)
+    assert set(COUNTING) == {command for command, cells in matrix().items() if cells[1] == "the same"}
+    for command in COUNTING:
+        assert "--engine" in run(command, "--help-all")[1]
+    for command in ROW_BY_ROW:
+        words = ("calibrate", command) if command in ("train", "verbalized") else (command,)
         assert "--engine" not in run(*words, "--help-all")[1]
 
 
@@ -202,7 +204,7 @@ def test_groups_of_large_whole_numbers_are_distinct(tmp_path: Path, engine: str)
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
 @pytest.mark.parametrize("role", ["cluster", "abstained"])
-def test_groups_may_be_made_of_a_column_with_a_role(tmp_path: Path, engine: str, role: str) -> None:
+def test_the_column_of_a_field_can_be_used_for_groups(tmp_path: Path, engine: str, role: str) -> None:
     columns = {"truth": [1, 1, 0], "prediction": [1, 0, 0], "c": [True, False, False]}
     path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
     roles: dict[str, Any] = {role: "c"}
@@ -222,7 +224,7 @@ def test_guidance_may_be_whole_numbers_or_text(tmp_path: Path, engine: str, guid
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-def test_a_missing_confidence_is_named_by_cluster_item_and_number_of_rows(
+def test_the_error_for_a_missing_confidence_names_cluster_item_and_number_of_rows(
     tmp_path: Path, engine: str
 ) -> None:
     columns = {"correct": [1, 1, 0], "confidence": [0.5, None, None], "w": [1, 5, 2], "i": ["a", "b", "c"]}
@@ -242,7 +244,7 @@ def test_a_missing_confidence_is_named_by_cluster_item_and_number_of_rows(
         (["1,5", "1"], "the column 'w' has a decimal comma at line 2"),
     ],
 )
-def test_a_wrong_weight_is_named_by_what_is_wrong(
+def test_the_error_for_a_wrong_weight_names_the_problem(
     tmp_path: Path, engine: str, weights: list[str], expected: str
 ) -> None:
     path = written(pl.DataFrame({"correct": [1, 0], "w": weights}), tmp_path / "t.csv")

@@ -1,4 +1,4 @@
-"""Which tables are aggregated where they are, and which are loaded."""
+"""The choice between aggregating a table and loading it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROWS = 3000
 CONNECTIONS: list[duckdb.DuckDBPyConnection] = []
-# Ibis calls a deprecated function of DuckDB.
+# Ibis calls a deprecated DuckDB function.
 pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
 
 
@@ -46,7 +46,7 @@ def compressed(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["csv", "csv.gz", "jsonl", "parquet"])
-def test_the_number_of_rows_decides(tmp_path: Path, form: str) -> None:
+def test_tables_of_many_rows_are_aggregated(tmp_path: Path, form: str) -> None:
     engines_used = []
     for rows in (500, ROWS):
         path = tmp_path / f"{rows}.{form.removesuffix('.gz')}"
@@ -63,7 +63,7 @@ def test_the_rows_of_a_small_parquet_file_are_counted_and_not_its_bytes(tmp_path
     assert result.only.provenance["engine"] == "duckdb"
 
 
-def test_the_files_of_a_folder_count_together(tmp_path: Path) -> None:
+def test_the_rows_of_all_files_of_a_folder_are_added_up(tmp_path: Path) -> None:
     for number, part in enumerate(frame(ROWS).iter_slices(1000)):
         written(part, tmp_path / f"{number}.csv")
     assert engine_of(tmp_path / "0.csv") is None
@@ -105,15 +105,15 @@ LAZY = (
 
 @pytest.mark.parametrize("clusters", ["number", "text"])
 @pytest.mark.parametrize("kind", LAZY)
-def test_a_lazy_frame_is_aggregated_with_the_numbers_of_memory(
+def test_an_aggregated_lazy_frame_has_the_same_numbers_as_a_loaded_one(
     tmp_path: Path, kind: str, clusters: str
 ) -> None:
     table = frame(ROWS, clusters=600)
     if clusters == "text":
         table = table.with_columns(pl.format("patient {}", "patient_id").alias("patient_id"))
-    counted = abstain.evaluate(lazy_frame(kind, table, tmp_path), **ROLES, by="site")
-    assert counted.only.provenance["engine"] == "duckdb"
-    assert_same(counted, abstain.evaluate(table, **ROLES, by="site"))
+    aggregated = abstain.evaluate(lazy_frame(kind, table, tmp_path), **ROLES, by="site")
+    assert aggregated.only.provenance["engine"] == "duckdb"
+    assert_same(aggregated, abstain.evaluate(table, **ROLES, by="site"))
 
 
 def test_the_rows_of_another_backend_are_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,8 +146,8 @@ def test_columns_whose_names_differ_in_case_are_not_mixed_up(tmp_path: Path, kin
     source = lazy_frame(kind, table, tmp_path)
     if kind in ("polars", "narwhals", "dataset"):
         assert_same(abstain.evaluate(source, **columns), abstain.evaluate(table, **columns))
-    else:  # DuckDB gives one of them another name
-        with pytest.raises(AbstainError, match="differ in case alone|unknown confidence 'S'"):
+    else:  # DuckDB renames one of them
+        with pytest.raises(AbstainError, match="differ only in case|unknown confidence 'S'"):
             abstain.evaluate(source, **columns)
 
 
@@ -162,12 +162,12 @@ def test_relations_are_compared(shared: bool) -> None:
     connection = connect()
     systems = relations({"a": first, "b": second}, lambda: connection if shared else connect())
     options = {**ROLES, "item": "item", "metrics": ["augrc", "accuracy"]}
-    counted = abstain.compare(systems, **options)
+    aggregated = abstain.compare(systems, **options)
     loaded = abstain.compare({"a": first, "b": second}, **options)
     for metric in ("augrc", "accuracy"):
-        found, expected = (result.difference("a", "b", metric=metric) for result in (counted, loaded))
+        found, expected = (result.difference("a", "b", metric=metric) for result in (aggregated, loaded))
         assert found.estimate.interval == pytest.approx(expected.estimate.interval, abs=1e-12)
-    origin = counted.systems["b"].provenance
+    origin = aggregated.systems["b"].provenance
     assert origin["engine" if shared else "loaded_because"] == (
         "duckdb" if shared else "it is in another database than the DuckDB relation"
     )
@@ -184,7 +184,7 @@ def test_a_relation_is_compared_with_a_file_in_memory(tmp_path: Path, order: str
         assert "it is in another database than" in system.provenance["loaded_because"]
 
 
-def test_the_user_keeps_no_table_of_ours() -> None:
+def test_temporary_tables_are_dropped_from_the_connection_of_the_user() -> None:
     connection = duckdb.connect()
     connection.register("t", frame(ROWS).to_arrow())
     result = abstain.evaluate(connection.sql("FROM t"), **ROLES)
@@ -205,7 +205,7 @@ LOADED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", LOADED)
-def test_what_needs_every_row_is_loaded_and_says_why(tmp_path: Path, what: str) -> None:
+def test_a_request_that_needs_every_row_loads_the_table_and_reports_why(tmp_path: Path, what: str) -> None:
     options, reason = LOADED[what]
     table = frame(ROWS, clusters=600).with_columns(low=pl.col("t") - 1.0, high=pl.col("t") + 1.0)
     path = written(table, tmp_path / "t.parquet")
@@ -217,7 +217,7 @@ def test_what_needs_every_row_is_loaded_and_says_why(tmp_path: Path, what: str) 
 def test_bins_that_would_show_in_the_printed_digits_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nearly all confidences lie in one bin, so that bins say nothing about their order."""
+    """Nearly all confidences are in one bin, so bins do not show their order."""
     from abstain.readers import _row_query  # noqa: PLC0415
 
     monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
@@ -229,12 +229,12 @@ def test_bins_that_would_show_in_the_printed_digits_are_not_used(
     assert (
         "with bins of confidence, its AURC would be exact only to" in result.only.provenance["loaded_because"]
     )
-    asked = abstain.evaluate(path, engine="duckdb")
-    assert asked.only.provenance["engine"] == "duckdb"
-    assert "binned" in [warning.code for warning in asked["confidence"].warnings]
+    requested = abstain.evaluate(path, engine="duckdb")
+    assert requested.only.provenance["engine"] == "duckdb"
+    assert "binned" in [warning.code for warning in requested["confidence"].warnings]
 
 
-def test_an_engine_that_was_named_is_not_replaced(tmp_path: Path) -> None:
+def test_a_requested_engine_is_not_replaced(tmp_path: Path) -> None:
     path = written(frame(ROWS, clusters=600), tmp_path / "t.parquet")
     with pytest.raises(AbstainError, match="the bootstrap draws single clusters"):
         abstain.evaluate(path, engine="duckdb", interval="percentile", resamples=50, **ROLES)

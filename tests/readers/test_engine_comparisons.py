@@ -1,4 +1,4 @@
-"""Systems that are compared where their tables lie: matched by name in the engine, with the numbers of memory."""
+"""Comparisons of aggregated tables: matched by name in the engine, with the same numbers as loaded tables."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ ROLES: dict[str, Any] = {
 
 
 def better(table: pl.DataFrame, proportion: float = 0.2, *, seed: int = 5) -> pl.DataFrame:
-    """Another system on the same items: more of its answers are right, others fail, and it is sure of others."""
+    """Return another system on the same items, with more right answers, other failures and other confidences."""
     rng = np.random.default_rng(seed)
     count = len(table)
-    mended, truth = rng.random(count) < proportion, table["t"].fill_null(0.0).to_numpy()
+    corrected, truth = rng.random(count) < proportion, table["t"].fill_null(0.0).to_numpy()
     declined = table["a"].to_numpy() & (rng.random(count) < 0.7)
     failed = ~declined & (rng.random(count) < 0.03)
     sure = np.where(declined, np.nan, rng.integers(0, 5, count) / 4)
     changed = {
-        "p": np.where(mended, truth, table["p"].to_numpy()),
+        "p": np.where(corrected, truth, table["p"].to_numpy()),
         "a": declined,
         "f": failed,
         "c": sure,
@@ -62,7 +62,7 @@ def files(tables: dict[str, pl.DataFrame], folder: Path, form: str = "parquet") 
 
 
 def assert_same_comparison(found: Result, expected: Result, tolerance: float = 1e-12) -> None:
-    """Every number and word of a comparison."""
+    """Compare every number and sentence of two comparisons."""
     assert found.matching == expected.matching
     assert found.differences
     for one, other in zip(found.differences, expected.differences, strict=True):
@@ -82,8 +82,8 @@ def assert_same_comparison(found: Result, expected: Result, tolerance: float = 1
     assert found.warnings == expected.warnings
 
 
-def compared(systems: dict[str, Any], engine: str | None, **asked: Any) -> Result:
-    return abstain.compare(systems, engine=engine, **{**ROLES, **asked})
+def compared(systems: dict[str, Any], engine: str | None, **arguments: Any) -> Result:
+    return abstain.compare(systems, engine=engine, **{**ROLES, **arguments})
 
 
 QUESTIONS: dict[str, dict[str, Any]] = {
@@ -96,20 +96,20 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "a scale": {"scale": (0, 3)},
     "a confidence for each": {"confidence": {"old": "c", "new": "d"}},
     "other names": {"item": "word"},
-    "items alone": {"cluster": None},
+    "only items": {"cluster": None},
 }
 
 
 @pytest.mark.parametrize("clusters", [40, 900])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_every_question_has_the_same_answer(tmp_path: Path, question: str, clusters: int) -> None:
+def test_every_request_has_the_same_result(tmp_path: Path, question: str, clusters: int) -> None:
     tables = pair(clusters=clusters)
     tables = {name: table.with_columns(word=pl.format("item {}", "name")) for name, table in tables.items()}
-    if question == "items alone":
+    if question == "only items":
         tables = {name: table.drop("patient_id") for name, table in tables.items()}
-    systems, asked = files(tables, tmp_path), QUESTIONS[question]
-    loaded = compared(systems, "numpy", **asked)
-    assert_same_comparison(compared(systems, "duckdb", **asked), loaded)
+    systems, arguments = files(tables, tmp_path), QUESTIONS[question]
+    loaded = compared(systems, "numpy", **arguments)
+    assert_same_comparison(compared(systems, "duckdb", **arguments), loaded)
     assert loaded.matching is not None
     assert loaded.matching.evaluated < loaded.matching.shared == len(tables["old"])
 
@@ -121,67 +121,67 @@ def test_tables_of_different_formats_are_compared(tmp_path: Path, form: str) -> 
         "old": written(tables["old"], tmp_path / "old.parquet"),
         "new": written(tables["new"], tmp_path / f"new.{form}"),
     }
-    counted = compared(systems, "duckdb", metrics=["aurc", "accuracy"])
-    assert_same_comparison(counted, compared(systems, "numpy", metrics=["aurc", "accuracy"]))
-    assert counted.systems["new"].provenance["engine"] == "duckdb"
+    aggregated = compared(systems, "duckdb", metrics=["aurc", "accuracy"])
+    assert_same_comparison(aggregated, compared(systems, "numpy", metrics=["aurc", "accuracy"]))
+    assert aggregated.systems["new"].provenance["engine"] == "duckdb"
 
 
 def test_three_systems_are_compared_at_once(tmp_path: Path) -> None:
     tables = pair(clusters=600)
     systems = files({**tables, "other": better(tables["old"], 0.4, seed=8)}, tmp_path)
-    counted = compared(systems, "duckdb", metrics=["augrc"], simultaneous=True)
-    assert_same_comparison(counted, compared(systems, "numpy", metrics=["augrc"], simultaneous=True))
-    assert len(counted.ranks) > 2
+    aggregated = compared(systems, "duckdb", metrics=["augrc"], simultaneous=True)
+    assert_same_comparison(aggregated, compared(systems, "numpy", metrics=["augrc"], simultaneous=True))
+    assert len(aggregated.ranks) > 2
 
 
-def test_where_every_row_matches_tables_are_counted_as_they_are(tmp_path: Path) -> None:
+def test_tables_are_not_restricted_if_every_row_matches(tmp_path: Path) -> None:
     tables = {
         name: table.filter(pl.col("t").is_not_null()).with_columns(f=pl.lit(False))
         for name, table in pair(clusters=600).items()
     }
     systems = files(tables, tmp_path)
-    counted = compared(systems, "duckdb")
-    assert_same_comparison(counted, compared(systems, "numpy"))
-    assert counted.matching is not None
-    assert counted.matching.evaluated == counted.matching.total
+    aggregated = compared(systems, "duckdb")
+    assert_same_comparison(aggregated, compared(systems, "numpy"))
+    assert aggregated.matching is not None
+    assert aggregated.matching.evaluated == aggregated.matching.total
 
 
-def test_what_some_system_lacks_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_items_that_a_system_lacks_are_left_out_on_request(tmp_path: Path) -> None:
     tables = pair(clusters=60)
     tables["new"] = tables["new"].filter(pl.col("patient_id") > 5).head(1200)
     tables["old"] = tables["old"].filter(pl.col("patient_id") < 57)
     systems = files(tables, tmp_path)
-    counted = compared(systems, "duckdb", intersection_only=True)
-    assert_same_comparison(counted, compared(systems, "numpy", intersection_only=True))
-    assert counted.matching is not None
-    assert counted.matching.clusters_unmatched["old"] > 0
-    assert counted.matching.clusters_unmatched["new"] > 0
+    aggregated = compared(systems, "duckdb", intersection_only=True)
+    assert_same_comparison(aggregated, compared(systems, "numpy", intersection_only=True))
+    assert aggregated.matching is not None
+    assert aggregated.matching.clusters_unmatched["old"] > 0
+    assert aggregated.matching.clusters_unmatched["new"] > 0
 
 
 @pytest.mark.parametrize("named", ["old", "new"])
 @pytest.mark.parametrize("clusters", [40, 900])
-def test_one_table_may_say_what_belongs_together(tmp_path: Path, named: str, clusters: int) -> None:
+def test_the_clusters_of_one_table_are_used_for_all(tmp_path: Path, named: str, clusters: int) -> None:
     tables = {
         name: table if name == named else table.drop("patient_id")
         for name, table in pair(clusters=clusters).items()
     }
     systems = files(tables, tmp_path)
-    counted = compared(systems, "duckdb", cluster=None)
-    assert_same_comparison(counted, compared(systems, "numpy", cluster=None))
-    assert counted.matching is not None
-    assert counted.matching.by == ("item",)
-    assert counted.systems["old"].cluster_noun == "patient"
+    aggregated = compared(systems, "duckdb", cluster=None)
+    assert_same_comparison(aggregated, compared(systems, "numpy", cluster=None))
+    assert aggregated.matching is not None
+    assert aggregated.matching.by == ("item",)
+    assert aggregated.systems["old"].cluster_noun == "patient"
 
 
-def test_one_item_per_cluster_needs_no_name(tmp_path: Path) -> None:
+def test_items_need_no_names_if_each_cluster_has_one_item(tmp_path: Path) -> None:
     tables = {name: table.unique("patient_id").drop("name") for name, table in pair(clusters=700).items()}
     systems = files(tables, tmp_path)
-    asked = {"item": None, "intersection_only": True, "truth_may_differ": True}
-    counted = compared(systems, "duckdb", **asked)
-    assert_same_comparison(counted, compared(systems, "numpy", **asked))
-    assert counted.matching is not None
-    assert counted.matching.by == ("cluster",)
-    assert counted.matching.different_truths > 0
+    arguments = {"item": None, "intersection_only": True, "truth_may_differ": True}
+    aggregated = compared(systems, "duckdb", **arguments)
+    assert_same_comparison(aggregated, compared(systems, "numpy", **arguments))
+    assert aggregated.matching is not None
+    assert aggregated.matching.by == ("cluster",)
+    assert aggregated.matching.different_truths > 0
 
 
 @pytest.mark.parametrize("cluster", ["patient_id", None])
@@ -191,10 +191,12 @@ def test_rows_are_matched_by_their_order(tmp_path: Path, cluster: str | None) ->
         for name, table in pair(clusters=700).items()
     }
     systems = files(tables, tmp_path)
-    asked = {"item": None, "cluster": cluster, "match": "rows"}
-    assert_same_comparison(compared(systems, "duckdb", **asked), compared(systems, "numpy", **asked))
+    arguments = {"item": None, "cluster": cluster, "match": "rows"}
+    assert_same_comparison(compared(systems, "duckdb", **arguments), compared(systems, "numpy", **arguments))
     written(tables["new"].head(1000), tmp_path / "new.parquet")
-    same_words(systems, "rows can only be matched by their order where there are equally many", **asked)
+    assert_same_error(
+        systems, "rows can only be matched by their order if the systems have equally many", **arguments
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_rows_are_matched_by_their_order(tmp_path: Path, cluster: str | None) ->
         lambda number: f"item {number}" if number % 2 else f"{number}",
     ],
 )
-def test_names_are_the_same_however_they_are_stored(tmp_path: Path, named: Any) -> None:
+def test_names_match_however_they_are_stored(tmp_path: Path, named: Any) -> None:
     tables = pair(clusters=500)
     for form, name in (("parquet", "old"), ("csv", "new")):
         column = pl.Series("name", [named(number) for number in tables[name]["name"].to_list()])
@@ -233,28 +235,28 @@ def test_continuous_confidences_are_compared(tmp_path: Path, monkeypatch: pytest
     assert binned.differences[0].estimate.low == pytest.approx(exact.differences[0].estimate.low, abs=1e-3)
 
 
-def same_words(systems: dict[str, Any], expected: str, **asked: Any) -> None:
-    """What is refused in memory is refused in the engine, with the same sentence."""
-    told = []
+def assert_same_error(systems: dict[str, Any], expected: str, **arguments: Any) -> None:
+    """Check that loading and aggregating raise the same error."""
+    errors = []
     for engine in ("numpy", "duckdb"):
         with pytest.raises(AbstainError, match=expected) as caught:
-            compared(systems, engine, **asked)
-        told.append((type(caught.value), str(caught.value)))
-    assert told[0] == told[1]
+            compared(systems, engine, **arguments)
+        errors.append((type(caught.value), str(caught.value)))
+    assert errors[0] == errors[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: str) -> None:
+def test_errors_of_matching_are_the_same_in_every_engine(tmp_path: Path, form: str) -> None:
     tables = pair(clusters=50)
     old, new = tables["old"], tables["new"]
 
-    def against(other: pl.DataFrame, expected: str, **asked: Any) -> None:
-        same_words(files({"old": old, "new": other}, tmp_path, form), expected, **asked)
+    def against(other: pl.DataFrame, expected: str, **arguments: Any) -> None:
+        assert_same_error(files({"old": old, "new": other}, tmp_path, form), expected, **arguments)
 
     against(
         new.filter(pl.col("name") != 21),
-        r"of 1500 items new lacks 1 \(new the first one: patient \d+, item 21 of",
+        r"of 1500 items new lacks 1 \(the first one that new lacks: patient \d+, item 21 of",
     )
     against(new.with_columns(pl.col("name") + 50_000), "have no item in common", intersection_only=True)
     against(
@@ -262,15 +264,15 @@ def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: 
     )
     against(
         pl.concat([new, new[[3, 9]]]),
-        r"the item ids \(name\) must be unique within one patient_id; one stands again at (line|row) 150",
+        r"the item ids \(name\) must be unique within one patient_id; there is a duplicate at (line|row) 150",
     )
     against(new.with_columns(name=pl.format("x{}", "name")), "items are numbers in old and text in new")
     against(
         new.with_columns(f=pl.lit(True), a=pl.lit(False)),
-        "new: there is no item to judge: none is answered or abstained",
+        "new: there is no item to evaluate: none is answered or abstained",
     )
     against(
-        new.with_columns(f=~pl.col("f"), a=pl.lit(False)).filter(pl.col("f")), "there is no item to judge"
+        new.with_columns(f=~pl.col("f"), a=pl.lit(False)).filter(pl.col("f")), "there is no item to evaluate"
     )
     against(
         new.with_columns(name=pl.when(pl.col("name") == 21).then(None).otherwise(pl.col("name"))),
@@ -279,61 +281,65 @@ def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: 
     against(new.drop("name"), "(has no column 'name'|items have no names)")
     against(
         new.drop("name"),
-        "patient [0-9]+, (row|line) [0-9]+ of .* stands twice; the items have no names",
+        "patient [0-9]+, (row|line) [0-9]+ of .* appears twice; the items have no names",
         item=None,
     )
 
 
 def test_items_without_any_name_are_not_matched(tmp_path: Path) -> None:
     systems = files({name: table.drop("name", "patient_id") for name, table in pair().items()}, tmp_path)
-    same_words(systems, "the items have no names, and rows are not matched", item=None, cluster=None)
+    assert_same_error(systems, "the items have no names, and rows are not matched", item=None, cluster=None)
 
 
-def test_an_item_that_stands_twice_beyond_its_cluster_is_named(tmp_path: Path) -> None:
-    """Within its cluster it stands once, but the other table names no clusters."""
+def test_an_item_that_is_unique_only_within_its_cluster_is_a_duplicate(tmp_path: Path) -> None:
+    """It is unique within its cluster, but the other table has no clusters."""
     tables = pair(clusters=50)
     tables["old"] = tables["old"].with_columns(name=pl.col("name").rank("ordinal").over("patient_id"))
     tables["new"] = tables["new"].drop("patient_id")
-    same_words(files(tables, tmp_path), "old: patient [0-9]+, item [0-9]+ of .* stands twice", cluster=None)
+    assert_same_error(
+        files(tables, tmp_path), "old: patient [0-9]+, item [0-9]+ of .* appears twice", cluster=None
+    )
 
 
-def test_the_rows_of_any_table_decide_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_large_table_lets_all_tables_be_aggregated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables = pair()
     systems = files({"old": tables["old"], "new": tables["new"].head(40)}, tmp_path)
     monkeypatch.setattr(engines, "AGGREGATED_ROWS", 100)
     assert len(tables["old"]) > 100
-    counted = compared(systems, None, intersection_only=True, metrics="augrc")
-    assert {system.provenance["engine"] for system in counted.systems.values()} == {"duckdb"}
-    # What one of them cannot be counted for, all are loaded for.
+    aggregated = compared(systems, None, intersection_only=True, metrics="augrc")
+    assert {system.provenance["engine"] for system in aggregated.systems.values()} == {"duckdb"}
+    # If one of them cannot be aggregated, all are loaded.
     loaded = compared(
         {"old": systems["old"], "new": tables["new"].head(40)}, None, intersection_only=True, metrics="augrc"
     )
     assert all("engine" not in system.provenance for system in loaded.systems.values())
-    assert_same_comparison(counted, loaded)
+    assert_same_comparison(aggregated, loaded)
 
 
 def test_a_gate_gives_the_same_verdict(tmp_path: Path) -> None:
     systems = files(pair(clusters=700), tmp_path)
     conditions = ["augrc worse by 0.01", "accuracy below 0.9", "augrc at matched coverage better by 0.001"]
-    found = [
+    gates = [
         abstain.gate(systems["new"], conditions, baseline=systems["old"], engine=engine, **ROLES)
         for engine in ("duckdb", "numpy")
     ]
     items = {name: abstain.read(path, **ROLES) for name, path in systems.items()}
-    found.append(abstain.gate(items["new"], conditions, baseline=items["old"], confidence="c"))
-    told = [
+    gates.append(abstain.gate(items["new"], conditions, baseline=items["old"], confidence="c"))
+    verdicts = [
         (
             [(check.verdict, check.sentence) for check in each.checks],
             *(each.clusters, each.compared, each.cluster_noun, each.confidence, each.warnings),
         )
-        for each in found
+        for each in gates
     ]
-    assert told[0] == told[1] == told[2]
-    assert found[0].verdict == "fail"
-    assert [each["engine"] for each in found[0].provenance] == ["duckdb", "duckdb"]
+    assert verdicts[0] == verdicts[1] == verdicts[2]
+    assert gates[0].verdict == "fail"
+    assert [each["engine"] for each in gates[0].provenance] == ["duckdb", "duckdb"]
 
 
-def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> None:
+def test_a_gate_with_a_risk_guarantee_needs_every_row(tmp_path: Path) -> None:
     path = written(pair()["old"], tmp_path / "t.parquet")
     policy = abstain.choose_threshold(abstain.read(path, **ROLES), risk=0.6, confidence="c")
     tables = engines.engine_tables({"run": path}, engine="duckdb", **ROLES)
@@ -348,24 +354,24 @@ def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_confidence_that_nobody_named_may_be_undefined(tmp_path: Path, form: str) -> None:
+def test_a_default_confidence_may_be_undefined_for_one_system(tmp_path: Path, form: str) -> None:
     columns: dict[str, Any] = {"truth": [1, 0, 1], "prediction": [1, 0, 0], "patient_id": [1, 2, 3]}
     sure = pl.DataFrame({**columns, "confidence": [0.9, None, 0.7]})
     tables = {"sure": sure, "unsure": pl.DataFrame(columns)}
     systems = files(tables, tmp_path, form)
-    counted, loaded = (
+    aggregated, loaded = (
         abstain.compare(systems, metrics=["augrc"], engine=engine) for engine in ("duckdb", "numpy")
     )
-    assert_same_comparison(counted, loaded)
-    words = counted.difference("sure", "unsure").sentence
+    assert_same_comparison(aggregated, loaded)
+    words = aggregated.difference("sure", "unsure").sentence
     assert words.endswith(
         "augrc is undefined for sure: some answered rows have no confidence, so they cannot be ranked; "
         "choose another confidence"
     )
 
 
-def test_all_rows_say_what_labels_are(tmp_path: Path) -> None:
-    """Those that are compared alone would be numbers in one column and words in the other."""
+def test_the_type_of_labels_depends_on_all_rows(tmp_path: Path) -> None:
+    """Only the compared rows would be numbers in one column and words in the other."""
     columns: dict[str, Any] = {
         "truth": ["01", "01", "02", "01"],
         "prediction": ["01", "no idea", "what?", "02"],
@@ -374,14 +380,14 @@ def test_all_rows_say_what_labels_are(tmp_path: Path) -> None:
     }
     table = pl.DataFrame(columns)
     systems = files({"one": table, "other": table}, tmp_path)
-    counted, loaded = (
+    aggregated, loaded = (
         abstain.compare(systems, metrics=["accuracy"], engine=engine) for engine in ("duckdb", "numpy")
     )
-    assert_same_comparison(counted, loaded)
-    assert (counted.differences[0].left_value, counted.differences[0].estimate.n) == (0.0, 2)
+    assert_same_comparison(aggregated, loaded)
+    assert (aggregated.differences[0].left_value, aggregated.differences[0].estimate.n) == (0.0, 2)
 
 
-def test_all_rows_say_what_is_per_cent(tmp_path: Path) -> None:
+def test_whether_a_confidence_is_percent_depends_on_all_rows(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"truth": [1, 0, 1, 0], "prediction": [1, 0, 0, 1], "confidence": [5, 3, 1, 80]}
     systems = files(
         {
@@ -390,14 +396,16 @@ def test_all_rows_say_what_is_per_cent(tmp_path: Path) -> None:
         },
         tmp_path,
     )
-    asked: dict[str, Any] = {"metrics": ["brier_score"], "intersection_only": True}
-    counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
-    assert_same_comparison(counted, loaded)
-    # .95^2, .97^2 and .01^2: the rows of 80 are not compared.
-    assert counted.differences[0].left_value == pytest.approx((0.9025 + 0.9409 + 0.0001) / 3)
+    arguments: dict[str, Any] = {"metrics": ["brier_score"], "intersection_only": True}
+    aggregated, loaded = (
+        abstain.compare(systems, engine=engine, **arguments) for engine in ("duckdb", "numpy")
+    )
+    assert_same_comparison(aggregated, loaded)
+    # .95^2, .97^2 and .01^2: the rows with 80 are not compared.
+    assert aggregated.differences[0].left_value == pytest.approx((0.9025 + 0.9409 + 0.0001) / 3)
 
 
-def test_rows_that_match_may_have_no_weight(tmp_path: Path) -> None:
+def test_all_matched_rows_may_have_weight_zero(tmp_path: Path) -> None:
     columns: dict[str, Any] = {
         "truth": [1, 1, 0],
         "prediction": [1, 0, 0],
@@ -408,9 +416,11 @@ def test_rows_that_match_may_have_no_weight(tmp_path: Path) -> None:
         {name: pl.DataFrame({**columns, "item": [1, 2, last]}) for name, last in (("one", 3), ("other", 4))},
         tmp_path,
     )
-    asked: dict[str, Any] = {"metrics": ["augrc"], "weight": "weight", "intersection_only": True}
-    counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
-    assert_same_comparison(counted, loaded)
-    assert counted.difference("one", "other").finding.startswith(
+    arguments: dict[str, Any] = {"metrics": ["augrc"], "weight": "weight", "intersection_only": True}
+    aggregated, loaded = (
+        abstain.compare(systems, engine=engine, **arguments) for engine in ("duckdb", "numpy")
+    )
+    assert_same_comparison(aggregated, loaded)
+    assert aggregated.difference("one", "other").finding.startswith(
         "cannot compare one and other: one answered no item"
     )

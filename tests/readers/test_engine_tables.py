@@ -1,4 +1,4 @@
-"""Tables that DuckDB aggregates give the numbers and the errors of tables in memory."""
+"""Tables that DuckDB aggregates have the same numbers and errors as tables in memory."""
 
 from __future__ import annotations
 
@@ -55,31 +55,31 @@ def frame(rows: int = 4000, *, clusters: int = 900, continuous: bool = False) ->
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_every_question_has_the_answer_of_memory(tmp_path: Path, question: str, form: str) -> None:
+def test_every_request_has_the_same_result_as_in_memory(tmp_path: Path, question: str, form: str) -> None:
     path = written(frame(), tmp_path / f"t.{form}")
-    asked = {**ROLES, **QUESTIONS[question]}
-    counted = abstain.evaluate(path, engine="duckdb", **asked)
-    assert_same(counted, abstain.evaluate(path, engine="numpy", **asked))
+    arguments = {**ROLES, **QUESTIONS[question]}
+    aggregated = abstain.evaluate(path, engine="duckdb", **arguments)
+    assert_same(aggregated, abstain.evaluate(path, engine="numpy", **arguments))
 
 
-def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_of_an_evaluation_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_sql, "_PATIENCE", 0.0001)
     path = written(frame(1_000_000), tmp_path / "t.parquet")
-    told: list[float] = []
-    with _sql.watched(told.append):
+    progress: list[float] = []
+    with _sql.watched(progress.append):
         abstain.evaluate(path, engine="duckdb", interval="none", **ROLES)
-    if not hasattr(duckdb.DuckDBPyConnection, "query_progress"):  # older versions report none
-        assert not told
+    if not hasattr(duckdb.DuckDBPyConnection, "query_progress"):  # older versions report no progress
+        assert not progress
         return
-    assert {proportion for proportion in told if 0.0 < proportion < 100.0}
-    assert max(told) <= 100.0
+    assert {proportion for proportion in progress if 0.0 < proportion < 100.0}
+    assert max(progress) <= 100.0
 
 
 UNUSUAL: dict[str, pl.Expr] = {
     "a gap in the confidence": pl.when(pl.col("a")).then(None).otherwise(pl.col("c")).alias("c"),
     "labels of text": pl.col("t", "p").cast(pl.String),
     "labels of floating-point numbers": pl.col("t", "p").cast(pl.Float64),
-    "more kinds than are counted": (pl.int_range(pl.len()) % 300).alias("t"),
+    "many row types": (pl.int_range(pl.len()) % 300).alias("t"),
     "clusters far apart": pl.col("patient_id") * 10**9,
     "clusters of text": pl.col("patient_id").cast(pl.String),
     "a confidence of whole numbers": (pl.col("c") * 5).cast(pl.Int64),
@@ -87,26 +87,26 @@ UNUSUAL: dict[str, pl.Expr] = {
 
 
 @pytest.mark.parametrize("what", UNUSUAL)
-def test_unusual_columns_have_the_answer_of_memory(tmp_path: Path, what: str) -> None:
+def test_unusual_columns_have_the_same_result_as_in_memory(tmp_path: Path, what: str) -> None:
     path = written(frame().with_columns(UNUSUAL[what]), tmp_path / "t.parquet")
-    asked = {**ROLES, "metrics": ["accuracy", "augrc"], "by": "site"}
-    counted = abstain.evaluate(path, engine="duckdb", **asked)
-    assert_same(counted, abstain.evaluate(path, engine="numpy", **asked))
+    arguments = {**ROLES, "metrics": ["accuracy", "augrc"], "by": "site"}
+    aggregated = abstain.evaluate(path, engine="duckdb", **arguments)
+    assert_same(aggregated, abstain.evaluate(path, engine="numpy", **arguments))
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, None])
-def test_what_is_wrong_is_said_as_ever(tmp_path: Path, wrong: float | None) -> None:
+def test_errors_are_the_same_as_in_memory(tmp_path: Path, wrong: float | None) -> None:
     table = frame().with_columns(a=pl.lit(value=False))
     column = table["c"].to_list()
     column[1234] = wrong
     path = written(table.with_columns(pl.Series("c", column)), tmp_path / "t.parquet")
-    said = []
+    messages = []
     for engine in ("duckdb", "numpy"):
         with pytest.raises(abstain.AbstainError) as problem:
             abstain.evaluate(path, engine=engine, **ROLES)
-        said.append(str(problem.value))
-    assert said[0] == said[1]
-    assert f"patient {table['patient_id'][1234]}, row 1235 of {path}" in said[0]
+        messages.append(str(problem.value))
+    assert messages[0] == messages[1]
+    assert f"patient {table['patient_id'][1234]}, row 1235 of {path}" in messages[0]
 
 
 @pytest.mark.parametrize("continuous", [False, True])
@@ -119,29 +119,30 @@ def test_the_row_of_a_wrong_confidence_is_found(
     column = table["c"].to_list()
     column[1234] = 1.5
     path = written(table.with_columns(pl.Series("c", column)), tmp_path / "t.parquet")
-    place = f"patient {table['patient_id'][1234]}, row 1235 of {path}"
+    location = f"patient {table['patient_id'][1234]}, row 1235 of {path}"
     for engine in ("duckdb", "numpy"):
-        told = f"needs a confidence in [0, 1], got 1.5 for {place}; use a confidence"
-        with pytest.raises(abstain.DataError, match=re.escape(told)):
+        message = f"needs a confidence in [0, 1], got 1.5 for {location}; use a confidence"
+        with pytest.raises(abstain.DataError, match=re.escape(message)):
             abstain.evaluate(path, engine=engine, metrics=["brier_score"], **ROLES)
 
 
-def test_many_clusters_of_which_few_are_judged_are_left_out_one_by_one(tmp_path: Path) -> None:
+def test_few_evaluated_clusters_of_many_are_left_out_one_by_one(tmp_path: Path) -> None:
     table = frame().with_columns(
         pl.when(pl.col("patient_id") < -380).then(pl.col("t")).otherwise(None).alias("t"),
     )
     path = written(table, tmp_path / "t.parquet")
-    asked = {**ROLES, "abstained": None}
+    arguments = {**ROLES, "abstained": None}
     assert_same(
-        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+        abstain.evaluate(path, engine="duckdb", **arguments),
+        abstain.evaluate(path, engine="numpy", **arguments),
     )
 
 
-def test_clusters_that_only_failed_are_not_among_those_that_are_judged(tmp_path: Path) -> None:
+def test_clusters_that_only_failed_are_not_counted_as_evaluated(tmp_path: Path) -> None:
     failed = pl.col("patient_id") > 200
     table = frame().with_columns(f=failed, a=pl.col("a") & ~failed)
     path = written(table, tmp_path / "t.parquet")
-    asked = {**ROLES, "failed": "f"}
-    counted = abstain.evaluate(path, engine="duckdb", **asked)
-    assert_same(counted, abstain.evaluate(path, engine="numpy", **asked))
-    assert counted["c"].augrc.clusters == table.filter(~pl.col("f"))["patient_id"].n_unique() > 400
+    arguments = {**ROLES, "failed": "f"}
+    aggregated = abstain.evaluate(path, engine="duckdb", **arguments)
+    assert_same(aggregated, abstain.evaluate(path, engine="numpy", **arguments))
+    assert aggregated["c"].augrc.clusters == table.filter(~pl.col("f"))["patient_id"].n_unique() > 400

@@ -1,4 +1,4 @@
-"""The same numbers from every engine: numpy, which loads a table, and those that aggregate it."""
+"""Every engine has the same numbers: numpy, which loads a table, and the engines that aggregate it."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def frame(count: int = 500, *, clusters: int = 40, continuous: bool = False, see
 
 
 def countable(source: Any, **options: Any) -> Any:
-    """One table that is counted; None where it is loaded."""
-    found = engine_tables({"t": source}, **options)
-    return None if found is None else found["t"]
+    """Return a table that is aggregated; None if it is loaded."""
+    tables = engine_tables({"t": source}, **options)
+    return None if tables is None else tables["t"]
 
 
 def written(table: pl.DataFrame, path: Path) -> Path:
@@ -74,7 +74,7 @@ def written(table: pl.DataFrame, path: Path) -> Path:
 
 
 def assert_same(found: Result, expected: Result, tolerance: float = 1e-12) -> None:
-    """Every number of one system, its interval, its counts and its warnings."""
+    """Compare every number of a system, its interval, its counts and its warnings."""
     left, right = found.only, expected.only
     assert left.population == right.population
     assert left.estimates.keys() == right.estimates.keys()
@@ -121,20 +121,22 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("clusters", [40, 5000])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_every_question_has_the_same_answer(tmp_path: Path, question: str, clusters: int) -> None:
+def test_every_request_has_the_same_result(tmp_path: Path, question: str, clusters: int) -> None:
     path = written(frame(3000, clusters=clusters), tmp_path / "t.parquet")
-    asked = {**ROLES, **QUESTIONS[question]}
+    arguments = {**ROLES, **QUESTIONS[question]}
     assert_same(
-        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+        abstain.evaluate(path, engine="duckdb", **arguments),
+        abstain.evaluate(path, engine="numpy", **arguments),
     )
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_format_has_the_same_answer(tmp_path: Path, form: str) -> None:
+def test_every_format_has_the_same_result(tmp_path: Path, form: str) -> None:
     path = written(frame(2000, clusters=900), tmp_path / f"t.{form}")
-    asked = {**ROLES, "metrics": ["accuracy", "aurc"], "by": "site", "selective": True}
+    arguments = {**ROLES, "metrics": ["accuracy", "aurc"], "by": "site", "selective": True}
     assert_same(
-        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+        abstain.evaluate(path, engine="duckdb", **arguments),
+        abstain.evaluate(path, engine="numpy", **arguments),
     )
 
 
@@ -165,23 +167,23 @@ def test_clusters_are_in_the_same_groups(tmp_path: Path, names: str, form: str) 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_are_clusters_where_none_are_named(tmp_path: Path, form: str) -> None:
+def test_rows_are_clusters_if_there_is_no_cluster_column(tmp_path: Path, form: str) -> None:
     path = written(frame(1500).drop("patient_id"), tmp_path / f"t.{form}")
     roles: dict[str, Any] = {role: name for role, name in ROLES.items() if role != "cluster"}
     questions: list[dict[str, Any]] = [{}, {"metrics": ["aurc", "accuracy"], "by": "site"}]
     for settings in questions:
-        counted = abstain.evaluate(path, engine="duckdb", **roles, **settings)
-        assert "cluster" in counted.only.basis.evaluated.unnamed
-        assert_same(counted, abstain.evaluate(path, engine="numpy", **roles, **settings))
+        aggregated = abstain.evaluate(path, engine="duckdb", **roles, **settings)
+        assert "cluster" in aggregated.only.basis.evaluated.unnamed
+        assert_same(aggregated, abstain.evaluate(path, engine="numpy", **roles, **settings))
 
 
-def test_a_cluster_that_only_failed_is_counted_and_not_judged(tmp_path: Path) -> None:
-    """More clusters than are left out one by one, of which few enough are judged."""
+def test_a_cluster_that_only_failed_is_counted_but_not_evaluated(tmp_path: Path) -> None:
+    """There are too many clusters to leave out one by one, but few of them are evaluated."""
     table = frame(3000, clusters=1000).with_columns(pl.col("f") | (pl.col("patient_id") > 300))
     path = written(table.with_columns(a=pl.col("a") & ~pl.col("f")), tmp_path / "t.parquet")
-    counted = abstain.evaluate(path, engine="duckdb", **ROLES)
-    assert_same(counted, abstain.evaluate(path, engine="numpy", **ROLES))
-    assert counted.only.population.included < 400 < counted.only.population.total
+    aggregated = abstain.evaluate(path, engine="duckdb", **ROLES)
+    assert_same(aggregated, abstain.evaluate(path, engine="numpy", **ROLES))
+    assert aggregated.only.population.included < 400 < aggregated.only.population.total
 
 
 def test_row_order_and_files_change_nothing(tmp_path: Path) -> None:
@@ -200,7 +202,7 @@ def test_row_order_and_files_change_nothing(tmp_path: Path) -> None:
                 assert getattr(estimate, part) == pytest.approx(
                     getattr(expected, part), abs=1e-12, nan_ok=True
                 )
-    # Counts and sums of right and wrong are whole numbers, which are exact in any order.
+    # Counts of right and wrong answers are whole numbers, which are exact in any order.
     same = abstain.evaluate(shuffled, engine="duckdb", **ROLES, loss="zero_one")["c"].aurc.value
     assert (
         same
@@ -210,37 +212,37 @@ def test_row_order_and_files_change_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def binned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let small tables be counted as large ones are."""
+    """Aggregate small tables like large ones."""
     monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
     monkeypatch.setattr(_row_query, "HEAD", 4000)
 
 
 @pytest.mark.usefixtures("binned")
 @pytest.mark.parametrize("form", FORMS)
-def test_a_continuous_confidence_is_counted_in_bins(tmp_path: Path, form: str) -> None:
+def test_a_continuous_confidence_is_binned(tmp_path: Path, form: str) -> None:
     path = written(frame(20_000, clusters=700, continuous=True), tmp_path / f"t.{form}")
-    asked: dict[str, Any] = {**ROLES, "metrics": ["expected_calibration_error"], "selective": True}
-    counted = abstain.evaluate(path, engine="duckdb", **asked)
-    loaded = abstain.evaluate(path, engine="numpy", **asked)
-    assert len(loaded["c"].curve) > 10_000 > len(counted["c"].curve) > 3000
-    (warning,) = (each for each in counted["c"].warnings if each.code == "binned")
+    arguments: dict[str, Any] = {**ROLES, "metrics": ["expected_calibration_error"], "selective": True}
+    aggregated = abstain.evaluate(path, engine="duckdb", **arguments)
+    loaded = abstain.evaluate(path, engine="numpy", **arguments)
+    assert len(loaded["c"].curve) > 10_000 > len(aggregated["c"].curve) > 3000
+    (warning,) = (each for each in aggregated["c"].warnings if each.code == "binned")
     assert warning.message.startswith(
-        f"c is continuous and was aggregated in {len(counted['c'].curve):,} bins: its AUGRC is"
+        f"c is continuous and was aggregated in {len(aggregated['c'].curve):,} bins: its AUGRC is"
     )
     assert "its other metrics are computed from the bins, each with at most" in warning.message
     largest = 1.0
-    bounds = abstain.metrics.curves.binning_bounds(counted["c"].curve, largest)
+    bounds = abstain.metrics.curves.binning_bounds(aggregated["c"].curve, largest)
     for name, bound in (("augrc", bounds[0]), ("aurc", bounds[1]), ("augrc_at_coverage@0.5", bounds[0])):
-        one, other = counted["c"].estimates[name], loaded["c"].estimates[name]
+        one, other = aggregated["c"].estimates[name], loaded["c"].estimates[name]
         assert 0.0 < abs(one.value - other.value) < bound < 0.002
         assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=2 * bound)
-    assert counted["c"].aurc_optimal.value == pytest.approx(loaded["c"].aurc_optimal.value, rel=1e-12)
-    errors = [found.only.estimate("expected_calibration_error").value for found in (counted, loaded)]
+    assert aggregated["c"].aurc_optimal.value == pytest.approx(loaded["c"].aurc_optimal.value, rel=1e-12)
+    errors = [found.only.estimate("expected_calibration_error").value for found in (aggregated, loaded)]
     assert errors[0] == pytest.approx(errors[1], abs=1e-3)
 
 
 def tied_frame() -> pl.DataFrame:
-    """A continuous confidence, but a third of the rows have exactly 1."""
+    """Return a table with a continuous confidence that is exactly 1 in a third of the rows."""
     rng = np.random.default_rng(4)
     sure = np.where(rng.random(8000) < 1 / 3, 1.0, 0.9 * rng.random(8000))
     return pl.DataFrame(
@@ -249,7 +251,7 @@ def tied_frame() -> pl.DataFrame:
 
 
 def binning_error(message: str) -> float:
-    """The error of the AURC that the warning about bins states."""
+    """Return the error of the AURC in the warning about bins."""
     found = re.search(r"its AURC to ([0-9.e-]+);", message)
     assert found is not None
     return float(found[1])
@@ -258,13 +260,15 @@ def binning_error(message: str) -> float:
 @pytest.mark.usefixtures("binned")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_bin_of_one_value_is_not_an_error(tmp_path: Path, form: str) -> None:
-    """A bin of different values that holds a third of the rows would allow an error of a third."""
+    """A bin with a third of the rows would allow an error of a third if its values differed."""
     path = written(tied_frame(), tmp_path / f"t.{form}")
-    counted, loaded = (abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy"))
-    (warning,) = (each for each in counted.warnings if each.code == "binned")
-    error = abs(counted.aurc.value - loaded.aurc.value)
+    aggregated, loaded = (
+        abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy")
+    )
+    (warning,) = (each for each in aggregated.warnings if each.code == "binned")
+    error = abs(aggregated.aurc.value - loaded.aurc.value)
     assert error < binning_error(warning.message) < 0.002
-    assert counted.curve.threshold[0] == 1.0
+    assert aggregated.curve.threshold[0] == 1.0
 
 
 @pytest.mark.usefixtures("binned")
@@ -275,10 +279,12 @@ def test_bins_of_one_value_each_are_exact(tmp_path: Path) -> None:
         {"correct": rng.random(8000) < 0.7, "confidence": sure, "cluster": np.arange(8000) % 300}
     )
     path = written(table, tmp_path / "t.parquet")
-    counted, loaded = (abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy"))
-    assert "binned" not in [each.code for each in counted.warnings]
-    assert counted.curve.threshold.tolist() == loaded.curve.threshold.tolist()
-    assert counted.aurc.value == pytest.approx(loaded.aurc.value, rel=1e-12)
+    aggregated, loaded = (
+        abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy")
+    )
+    assert "binned" not in [each.code for each in aggregated.warnings]
+    assert aggregated.curve.threshold.tolist() == loaded.curve.threshold.tolist()
+    assert aggregated.aurc.value == pytest.approx(loaded.aurc.value, rel=1e-12)
 
 
 @pytest.mark.usefixtures("binned")
@@ -288,15 +294,19 @@ def test_bins_keep_the_order_of_a_confidence(tmp_path: Path, low: float) -> None
     sure = low + (1.0 - low if low < 1.0 else 1e6) * rng.random(8000)
     right = rng.random(8000) < (sure - sure.min()) / np.ptp(sure)
     path = written(pl.DataFrame({"correct": right, "confidence": sure}), tmp_path / "t.parquet")
-    counted, loaded = (
+    aggregated, loaded = (
         abstain.evaluate(path, engine=engine, interval="none") for engine in ("duckdb", "numpy")
     )
-    bounds = abstain.metrics.curves.binning_bounds(counted["confidence"].curve, 1.0)
-    assert counted["confidence"].augrc.value == pytest.approx(loaded["confidence"].augrc.value, abs=bounds[0])
-    assert counted["confidence"].aurc.value == pytest.approx(loaded["confidence"].aurc.value, abs=bounds[1])
-    curve = counted["confidence"].curve
+    bounds = abstain.metrics.curves.binning_bounds(aggregated["confidence"].curve, 1.0)
+    assert aggregated["confidence"].augrc.value == pytest.approx(
+        loaded["confidence"].augrc.value, abs=bounds[0]
+    )
+    assert aggregated["confidence"].aurc.value == pytest.approx(
+        loaded["confidence"].aurc.value, abs=bounds[1]
+    )
+    curve = aggregated["confidence"].curve
     assert (np.diff(curve.threshold) < 0.0).all()
-    # The mean of a bin lies within it, so that as many rows lie above each threshold as without bins, but for a bin.
+    # The mean of a bin is within it, so the rows above a threshold differ by at most one bin.
     above = (sure[None, :] >= curve.threshold[:, None]).mean(axis=1)
     widest = float(np.diff(curve.coverage, prepend=0.0).max())
     assert np.abs(above - curve.coverage).max() <= widest
@@ -306,20 +316,22 @@ def test_bins_keep_the_order_of_a_confidence(tmp_path: Path, low: float) -> None
 @pytest.mark.parametrize(
     "spelled", ["sure", "1_000", "0x1F", "1,5x", "7d", "\uff11", "--3", "1e", "e5", "nan()"]
 )
-def test_text_among_many_numbers_is_said_to_be_text(tmp_path: Path, spelled: str) -> None:
+def test_the_error_for_text_among_many_numbers_names_its_line(tmp_path: Path, spelled: str) -> None:
     numbers = [f"{number / 7:.17g}" for number in range(6000)]
     table = pl.DataFrame({"correct": [0, 1, 1] * 2000, "confidence": [*numbers[:-1], spelled]})
     path = written(table, tmp_path / "t.csv")
     told = []
     for engine in ("numpy", "duckdb"):
-        with pytest.raises(DataError, match=r"holds text \(first at line 6001\), and a confidence") as caught:
+        with pytest.raises(
+            DataError, match=r"contains text \(first at line 6001\), but a confidence"
+        ) as caught:
             abstain.evaluate(path, engine=engine)
         told.append(str(caught.value))
     assert told[0] == told[1]
 
 
 @pytest.mark.usefixtures("binned")
-def test_a_decimal_comma_among_many_numbers_names_its_line(tmp_path: Path) -> None:
+def test_the_error_for_a_decimal_comma_among_many_numbers_names_its_line(tmp_path: Path) -> None:
     numbers = [f"{number / 7:.17g}" for number in range(6000)]
     table = pl.DataFrame({"correct": [0, 1, 1] * 2000, "confidence": [*numbers[:-1], "0,5"]})
     path = written(table, tmp_path / "t.csv")
@@ -334,16 +346,16 @@ def test_numbers_may_be_spelled_in_many_ways(tmp_path: Path) -> None:
     ways = [" 0.5 ", "+1.5", "-.5", "3.", "2e-3", "1E+2", "007"]
     numbers = [ways[number] if number < len(ways) else f"{number / 7:.17g}" for number in range(6000)]
     path = written(pl.DataFrame({"correct": [0, 1, 1] * 2000, "confidence": numbers}), tmp_path / "t.csv")
-    counted, loaded = (abstain.evaluate(path, engine=engine) for engine in ("duckdb", "numpy"))
-    bound = abstain.metrics.curves.binning_bounds(counted["confidence"].curve, 1.0)[0]
-    assert counted["confidence"].augrc.value == pytest.approx(loaded["confidence"].augrc.value, abs=bound)
+    aggregated, loaded = (abstain.evaluate(path, engine=engine) for engine in ("duckdb", "numpy"))
+    bound = abstain.metrics.curves.binning_bounds(aggregated["confidence"].curve, 1.0)[0]
+    assert aggregated["confidence"].augrc.value == pytest.approx(loaded["confidence"].augrc.value, abs=bound)
 
 
-# What is wrong, and what is said of it; <1> is how the file counts its second row.
+# Wrong columns, and the error of each; <1> is the number of the second row in the file.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "a prediction is missing": (
         {"p": [1, None, 0, None, 1]},
-        r"the prediction \(p\) is missing at <1, 3> and",
+        r"the prediction \(p\) is missing at <1, 3> for",
     ),
     "a confidence is missing": (
         {"confidence": [0.9, None, 0.7, 0.6, 0.5]},
@@ -355,14 +367,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a confidence is text": (
         {"confidence": ["0.9", "sure", "0.7", "0.6", "0.5"]},
-        r"'confidence' holds text \(first at <1>\), and a confidence or signal needs numbers",
+        r"'confidence' contains text \(first at <1>\), but a confidence or signal needs numbers",
     ),
     "a cluster is missing": ({"g": ["a", None, "c", "d", ""]}, "the column 'g' is empty or nan at <1>"),
     "a cluster is blank": (
         {"g": ["a", "\u2028\xa0", "c", "d", "\x1c"]},
         "the column 'g' is empty or nan at <1, 4>",
     ),
-    "a flag is no flag": (
+    "a flag is not a flag": (
         {"a": ["yes", "no", "maybe", "no", "no"]},
         "'a' must hold true or false.* at <2>",
     ),
@@ -375,10 +387,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "'t' and 'p' are numbers in one column and text in the",
     ),
     "a negative weight": ({"w": [1.0, 2.0, -1.0, 3.0, 4.0]}, r"weight \(w\): weight must .*at <2>"),
-    "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero throughout"),
+    "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero in every row"),
     "no labels": ({"t": [0.5, 1.0, 2.0, 3.0, 4.0]}, "the truth is not a whole number in every answered row"),
     "an unknown column": ({}, "has no column 'truht'"),
-    "an item stands twice": (
+    "an item appears twice": (
         {"i": ["a", "b", "a", "c", "d"]},
         r"the item ids \(i\) must be unique; .* at <2>",
     ),
@@ -386,20 +398,20 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def counted_by(form: str, message: str) -> str:
-    """The rows of a message as a file counts them: lines from 1, of CSV after the header, rows of Parquet from 1."""
+def with_row_numbers(form: str, message: str) -> str:
+    """Return a message with the row numbers of a file: lines from 1 (in CSV after the header), Parquet rows from 1."""
     word, first = {"csv": ("line", 2), "jsonl": ("line", 1), "parquet": ("row", 1)}[form]
 
-    def counted(found: re.Match[str]) -> str:
-        return f"{word} {', '.join(str(int(row) + first) for row in found[1].split(', '))}"
+    def name_rows(match: re.Match[str]) -> str:
+        return f"{word} {', '.join(str(int(row) + first) for row in match[1].split(', '))}"
 
-    return re.sub(r"<([0-9, ]+)>", counted, message)
+    return re.sub(r"<([0-9, ]+)>", name_rows, message)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_is_wrong_is_said_with_its_row(tmp_path: Path, what: str, form: str, engine: str) -> None:
+def test_errors_name_the_row(tmp_path: Path, what: str, form: str, engine: str) -> None:
     changed, expected = BROKEN[what]
     columns: dict[str, Any] = {
         "t": [1, 0, 1, 0, 1],
@@ -411,7 +423,8 @@ def test_what_is_wrong_is_said_with_its_row(tmp_path: Path, what: str, form: str
     named = {"g": "cluster", "a": "abstained", "f": "failed", "w": "weight", "i": "item"}
     roles |= {named[name]: name for name in changed if name in named}
     with pytest.raises(
-        ArgumentError if "column" in what or "labels" in what else DataError, match=counted_by(form, expected)
+        ArgumentError if "column" in what or "labels" in what else DataError,
+        match=with_row_numbers(form, expected),
     ) as caught:
         abstain.evaluate(path, engine=engine, **roles)
     if "labels" not in what:
@@ -422,23 +435,23 @@ def test_what_is_wrong_is_said_with_its_row(tmp_path: Path, what: str, form: str
 @pytest.mark.parametrize(
     "name", ['x"; DROP TABLE kinds; --', "a'b", "k0", "u", "number of the row", "c", "源"]
 )
-def test_any_name_of_a_column_is_a_name(tmp_path: Path, name: str) -> None:
+def test_a_column_may_have_any_name(tmp_path: Path, name: str) -> None:
     table = frame(1000, clusters=600).rename({"c": "z"}).rename({"z": name})
     path = written(table.with_columns(pl.lit(1.0).alias("row_number")), tmp_path / "t.parquet")
     roles: dict[str, Any] = {**ROLES, "confidence": name}
     del roles["cluster"]
-    counted = abstain.evaluate(path, engine="duckdb", **roles)
-    assert_same(counted, abstain.evaluate(path, engine="numpy", **roles))
+    aggregated = abstain.evaluate(path, engine="duckdb", **roles)
+    assert_same(aggregated, abstain.evaluate(path, engine="numpy", **roles))
 
 
-def test_no_name_reads_another_file(tmp_path: Path) -> None:
+def test_a_column_name_never_reads_another_file(tmp_path: Path) -> None:
     secret = written(pl.DataFrame({"t": [7] * 3}), tmp_path / "secret.parquet")
     path = written(frame(100), tmp_path / "t.parquet")
     with pytest.raises(ArgumentError, match="has no column"):
         abstain.evaluate(path, engine="duckdb", **{**ROLES, "cluster": f"read_parquet('{secret}')"})
 
 
-def test_the_number_of_rows_says_who_reads_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_rows_determines_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(frame(), tmp_path / "t.csv")
     assert countable(path) is None
     assert countable(path, engine="duckdb") is not None
@@ -448,7 +461,7 @@ def test_the_number_of_rows_says_who_reads_a_file(tmp_path: Path, monkeypatch: p
     assert (large.engine, large.requested, large.label) == ("duckdb", False, str(path))
     assert countable(path, engine="numpy") is None
     assert abstain.evaluate(path, **ROLES).only.provenance["engine"] == "duckdb"
-    # What cannot be counted is loaded.
+    # A request that cannot be aggregated is loaded.
     table = frame().with_columns(low=pl.col("t") - 1.0, high=pl.col("t") + 1.0)
     written(table, tmp_path / "i.csv")
     loaded = abstain.evaluate(
@@ -462,8 +475,8 @@ def test_the_number_of_rows_says_who_reads_a_file(tmp_path: Path, monkeypatch: p
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "join": ({"join": ("t", "u.csv")}, "join is for tables that are loaded; leave it out, or the engine"),
-    "bounds": ({"low": "c", "high": "c"}, "low is for tables that are loaded"),
+    "join": ({"join": ("t", "u.csv")}, "join needs a table that is loaded; omit it, or omit the engine"),
+    "bounds": ({"low": "c", "high": "c"}, "low needs a table that is loaded"),
     "a loss per item": (
         {"loss": [0.0] * 500},
         "a loss per item needs every row; load the table",
@@ -481,36 +494,39 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_counted_says_what_can(tmp_path: Path, what: str) -> None:
-    asked, message = REFUSED[what]
+def test_the_error_for_a_request_that_cannot_be_aggregated_names_the_remedy(
+    tmp_path: Path, what: str
+) -> None:
+    arguments, message = REFUSED[what]
     path = written(frame(20_000, clusters=510), tmp_path / "t.parquet")
     with pytest.raises(ArgumentError, match=message):
-        abstain.evaluate(path, **{"engine": "duckdb", **ROLES, **asked})
+        abstain.evaluate(path, **{"engine": "duckdb", **ROLES, **arguments})
 
 
-def test_the_bootstrap_draws_clusters_that_are_few(tmp_path: Path) -> None:
+def test_the_bootstrap_of_few_clusters_can_be_aggregated(tmp_path: Path) -> None:
     path = written(frame(2000), tmp_path / "t.parquet")
-    asked: dict[str, Any] = {**ROLES, "interval": "percentile", "resamples": 200}
+    arguments: dict[str, Any] = {**ROLES, "interval": "percentile", "resamples": 200}
     assert_same(
-        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+        abstain.evaluate(path, engine="duckdb", **arguments),
+        abstain.evaluate(path, engine="numpy", **arguments),
     )
 
 
-def test_only_tables_in_files_are_counted() -> None:
+def test_only_tables_in_files_are_aggregated() -> None:
     with pytest.raises(
-        ArgumentError, match="engine duckdb aggregates tables in files, and this is a run file"
+        ArgumentError, match="engine duckdb aggregates tables in files, but this is a run file"
     ):
         countable("tests/data/examples/run_a.json", engine="duckdb")
-    with pytest.raises(ArgumentError, match="aggregates tables in files, and this is a data frame in memory"):
+    with pytest.raises(ArgumentError, match="aggregates tables in files, but this is a data frame in memory"):
         abstain.evaluate(frame(), engine="duckdb", **ROLES)
     items = abstain.read(frame(), **ROLES)
     with pytest.raises(
-        ArgumentError, match="engine says how a data frame or a file is read, and left is Items"
+        ArgumentError, match="engine applies only to a data frame or a file, but left is already"
     ):
         abstain.evaluate(items, items, engine="duckdb")
 
 
-def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_row_types_are_not_aggregated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(frame(500), tmp_path / "t.parquet")
     monkeypatch.setattr(_row_types, "_MOST_TYPES", 3)
     with pytest.raises(
@@ -522,25 +538,25 @@ def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(_row_types, "_MOST_TYPES", 1000)
     monkeypatch.setattr(_cells, "_MOST_CELLS", 3)
     with pytest.raises(
-        AggregationError, match="different rows are too many to aggregate; ask for one confidence at a"
+        AggregationError, match="different rows are too many to aggregate; request one confidence at a"
     ):
         abstain.evaluate(path, engine="duckdb", **ROLES)
 
 
-def test_a_threshold_with_a_promise_needs_the_rows(tmp_path: Path) -> None:
+def test_a_threshold_with_a_risk_guarantee_needs_the_rows(tmp_path: Path) -> None:
     path = written(frame(), tmp_path / "t.parquet")
-    counted = abstain.evaluate(path, engine="duckdb", **ROLES)
+    aggregated = abstain.evaluate(path, engine="duckdb", **ROLES)
     with pytest.raises(
         ArgumentError,
         match="a threshold with a risk guarantee needs every row, and the table was aggregated by",
     ):
-        counted.only.policy(0.5)
+        aggregated.only.policy(0.5)
 
 
-def test_a_profile_is_drawn_from_what_was_counted(tmp_path: Path) -> None:
+def test_a_profile_can_be_drawn_from_an_aggregated_table(tmp_path: Path) -> None:
     path = written(frame(3000, clusters=900), tmp_path / "t.parquet")
-    counted, loaded = (abstain.evaluate(path, engine=engine, **ROLES) for engine in ("duckdb", "numpy"))
-    one, other = counted.only.profile(), loaded.only.profile()
+    aggregated, loaded = (abstain.evaluate(path, engine=engine, **ROLES) for engine in ("duckdb", "numpy"))
+    one, other = aggregated.only.profile(), loaded.only.profile()
     for part in (
         "answered",
         "wrong",
@@ -556,7 +572,7 @@ def test_a_profile_is_drawn_from_what_was_counted(tmp_path: Path) -> None:
     np.testing.assert_allclose(one.optimal.selective_risk[-1], other.optimal.selective_risk[-1], rtol=1e-9)
 
 
-def test_a_rule_counts_rows_and_not_kinds_of_rows(tmp_path: Path) -> None:
+def test_a_rule_counts_rows_and_not_row_types(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("truth,prediction\n" + "Paris,I don't know\n" * 6 + "Paris,Rome\n" * 14)
     for engine in ("numpy", "duckdb"):
@@ -565,7 +581,7 @@ def test_a_rule_counts_rows_and_not_kinds_of_rows(tmp_path: Path) -> None:
         assert (rule["abstained"], rule["answered"]) == (6, 14), engine
 
 
-def test_a_damaged_file_is_refused_in_our_own_words(tmp_path: Path) -> None:
+def test_the_error_for_a_damaged_file_does_not_quote_duckdb(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     frame(20_000).write_parquet(path, compression="snappy")
     content = bytearray(path.read_bytes())
@@ -578,7 +594,7 @@ def test_a_damaged_file_is_refused_in_our_own_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_confidences_of_32_bits_are_counted_like_those_in_memory(
+def test_confidences_of_32_bits_have_the_same_numbers_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     if large:
@@ -586,11 +602,11 @@ def test_confidences_of_32_bits_are_counted_like_those_in_memory(
         monkeypatch.setattr(_row_query, "HEAD", 4000)
     table = frame(4000, continuous=True).with_columns(pl.col("c").cast(pl.Float32))
     path = written(table, tmp_path / "t.parquet")
-    counted, loaded = (abstain.evaluate(path, engine=engine, **ROLES) for engine in ("duckdb", "numpy"))
-    assert counted.only.population == loaded.only.population
-    # Of many rows, confidences are rounded to ten leading bits.
+    aggregated, loaded = (abstain.evaluate(path, engine=engine, **ROLES) for engine in ("duckdb", "numpy"))
+    assert aggregated.only.population == loaded.only.population
+    # In large tables, confidences are rounded to ten leading bits.
     tolerance = 1e-3 if large else 1e-12
-    assert counted["c"].aurc.value == pytest.approx(loaded["c"].aurc.value, abs=tolerance)
+    assert aggregated["c"].aurc.value == pytest.approx(loaded["c"].aurc.value, abs=tolerance)
 
 
 def test_a_statement_that_duckdb_rejects_is_not_reported_as_a_damaged_file(tmp_path: Path) -> None:
@@ -602,7 +618,7 @@ def test_a_statement_that_duckdb_rejects_is_not_reported_as_a_damaged_file(tmp_p
 
 
 @pytest.mark.nightly
-def test_counting_needs_no_more_memory_for_more_rows(tmp_path: Path) -> None:
+def test_aggregating_more_rows_needs_no_more_memory(tmp_path: Path) -> None:
     import duckdb  # noqa: PLC0415
 
     path = tmp_path / "big.parquet"
@@ -624,13 +640,13 @@ def test_groups_are_those_of_the_definition() -> None:
     ids = np.array([7, -7, 10**17])
     expected = [number % 2147483647 * 62089911 % 2147483647 % 200 for number in ids.tolist()]
     assert _units.group_of(ids).tolist() == expected
-    # Small types of whole numbers cannot hold the prime.
+    # The prime does not fit into small integer types.
     few = np.arange(-100, 100)
     assert _units.group_of(few.astype(np.int8)).tolist() == _units.group_of(few).tolist()
 
 
 @pytest.mark.slow
-def test_whoever_waits_is_told_how_far_a_query_is() -> None:
+def test_the_progress_of_a_query_is_reported() -> None:
     told: list[float] = []
     connection = _sql.connect()
     with _sql.watched(told.append):
@@ -646,31 +662,31 @@ def test_whoever_waits_is_told_how_far_a_query_is() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_cluster_must_be_named_without_intervals_too(tmp_path: Path, form: str) -> None:
+def test_a_missing_cluster_is_an_error_also_without_intervals(tmp_path: Path, form: str) -> None:
     columns = {"t": [1, 0, 1], "p": [1, 0, 0], "confidence": [0.9, 0.8, 0.7], "g": ["a", "nan", None]}
     path = written(pl.DataFrame(columns), tmp_path / f"t.{form}")
     for engine in ("numpy", "duckdb"):
         with pytest.raises(
-            DataError, match=counted_by(form, "the column 'g' is empty or nan at <2>; every row needs")
+            DataError, match=with_row_numbers(form, "the column 'g' is empty or nan at <2>; every row needs")
         ):
             abstain.evaluate(path, engine=engine, truth="t", prediction="p", cluster="g", interval="none")
 
 
-def test_per_cent_is_told_whoever_counts(tmp_path: Path) -> None:
+def test_percent_is_detected_by_every_engine(tmp_path: Path) -> None:
     stated = [95, 80, 60, 40, 20, 10]
     table = pl.DataFrame(
         {"truth": [1, 0, 1, 0, 1, 0], "prediction": [1, 0, 1, 1, 0, 1], "confidence": stated}
     )
     path = written(table, tmp_path / "t.csv")
-    counted, loaded = (abstain.evaluate(path, engine=engine) for engine in ("duckdb", "numpy"))
-    assert counted.only.provenance["percent"] == loaded.only.provenance["percent"] == ("confidence",)
-    assert_same(counted, loaded)
-    assert counted["confidence"].curve.threshold[0] == 0.95
+    aggregated, loaded = (abstain.evaluate(path, engine=engine) for engine in ("duckdb", "numpy"))
+    assert aggregated.only.provenance["percent"] == loaded.only.provenance["percent"] == ("confidence",)
+    assert_same(aggregated, loaded)
+    assert aggregated["confidence"].curve.threshold[0] == 0.95
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_confidences_of_the_same_levels_are_told_apart(tmp_path: Path, seed: int) -> None:
-    """Their cells hold the same numbers, in whatever order an engine gives them, and other rows."""
+def test_confidences_with_the_same_values_are_distinguished(tmp_path: Path, seed: int) -> None:
+    """Their cells have the same numbers, but represent different rows."""
     rng = np.random.default_rng(seed)
     truth, sure = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
     right = rng.random(400) < np.where(sure == 1, 0.95, 0.5)
@@ -682,31 +698,31 @@ def test_confidences_of_the_same_levels_are_told_apart(tmp_path: Path, seed: int
     }
     path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
     for interval in ("none", "jackknife"):
-        asked: dict[str, Any] = {"confidence": ["a", "b"], "interval": interval}
-        counted = abstain.evaluate(path, engine="duckdb", **asked)
-        loaded = abstain.evaluate(path, engine="numpy", **asked)
-        assert_same(counted, loaded)
-        assert counted["a"].aurc.value < counted["b"].aurc.value
-        one, other = counted.only.profile(), loaded.only.profile()
+        arguments: dict[str, Any] = {"confidence": ["a", "b"], "interval": interval}
+        aggregated = abstain.evaluate(path, engine="duckdb", **arguments)
+        loaded = abstain.evaluate(path, engine="numpy", **arguments)
+        assert_same(aggregated, loaded)
+        assert aggregated["a"].aurc.value < aggregated["b"].aurc.value
+        one, other = aggregated.only.profile(), loaded.only.profile()
         assert (one.leader, list(one.contrasts)) == (other.leader, list(other.contrasts)) == ("a", ["b"])
 
 
 @pytest.mark.parametrize("interval", ["none", "jackknife"])
-def test_what_stands_for_others_decides_nothing(tmp_path: Path, interval: str) -> None:
-    """The rule of the loss, and whether any answer is ever right, are told by all labels that occur."""
+def test_the_default_loss_depends_on_all_labels(tmp_path: Path, interval: str) -> None:
+    """So does the warning that no answer is right. Merged row types do not change them."""
     columns = {"truth": ["1", "2", "1"], "prediction": ["2", "x", "2"], "confidence": [0.1, 0.2, 0.3]}
     path = written(pl.DataFrame(columns), tmp_path / "t.csv")
-    counted, loaded = (
+    aggregated, loaded = (
         abstain.evaluate(path, engine=engine, interval=interval) for engine in ("duckdb", "numpy")
     )
-    assert_same(counted, loaded)
-    assert "never_equal" in {warning.code for warning in counted.warnings}
-    assert counted.loss is not None
+    assert_same(aggregated, loaded)
+    assert "never_equal" in {warning.code for warning in aggregated.warnings}
+    assert aggregated.loss is not None
     assert loaded.loss is not None
-    assert counted.loss.rule == loaded.loss.rule == "loss zero_one: text labels, no scale declared"
+    assert aggregated.loss.rule == loaded.loss.rule == "loss zero_one: text labels, no scale declared"
 
 
-def test_guidance_that_is_none_is_refused_in_the_same_words(tmp_path: Path) -> None:
+def test_the_error_for_invalid_guidance_is_the_same_in_every_engine(tmp_path: Path) -> None:
     columns = {"truth": [1, 0], "prediction": [1, 1], "should_abstain": ["perhaps", "no"]}
     path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
     for engine in ("numpy", "duckdb"):
@@ -715,7 +731,7 @@ def test_guidance_that_is_none_is_refused_in_the_same_words(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_empty_file_among_many_is_no_row(tmp_path: Path, form: str) -> None:
+def test_an_empty_file_among_many_has_no_rows(tmp_path: Path, form: str) -> None:
     table = frame(900, clusters=500)
     for place, part in enumerate((table[:400], table[:0], table[400:])):
         written(part, tmp_path / f"{place}.{form}")
@@ -724,7 +740,7 @@ def test_an_empty_file_among_many_is_no_row(tmp_path: Path, form: str) -> None:
     for engine in ("duckdb", "numpy"):
         try:
             told.append(abstain.evaluate(pattern, engine=engine, **ROLES))
-        except DataError as problem:  # an empty file of lines has neither columns nor anything else
+        except DataError as problem:  # an empty JSONL file has no columns
             told.append(str(problem))
     if isinstance(told[1], str):
         assert told[0] == told[1]
@@ -762,7 +778,7 @@ def test_a_schema_that_differs_between_files_means_the_same(tmp_path: Path, form
     )
 
 
-def test_a_cluster_column_of_mixed_types_is_one_of_names(tmp_path: Path) -> None:
+def test_a_cluster_column_of_mixed_types_contains_names(tmp_path: Path) -> None:
     table = frame(900, clusters=500).with_columns(pl.col("patient_id").cast(pl.String))
     mixed = [name if place % 3 else f"p{name}" for place, name in enumerate(table["patient_id"].to_list())]
     lines = [
@@ -776,19 +792,19 @@ def test_a_cluster_column_of_mixed_types_is_one_of_names(tmp_path: Path) -> None
     )
 
 
-def test_clusters_that_are_whole_numbers_are_counted_in_groups(tmp_path: Path) -> None:
+def test_clusters_that_are_whole_numbers_are_grouped(tmp_path: Path) -> None:
     path = written(frame(1500, clusters=900), tmp_path / "t.parquet")
-    asked: dict[str, Any] = {**ROLES, "metrics": ["accuracy", "augrc"], "by": "site"}
-    loaded = abstain.evaluate(path, engine="numpy", **asked)
-    assert_same(abstain.evaluate(path, engine="duckdb", **asked), loaded)
+    arguments: dict[str, Any] = {**ROLES, "metrics": ["accuracy", "augrc"], "by": "site"}
+    loaded = abstain.evaluate(path, engine="numpy", **arguments)
+    assert_same(abstain.evaluate(path, engine="duckdb", **arguments), loaded)
 
 
 @pytest.mark.parametrize("clusters", [40, 900])
 @pytest.mark.parametrize("binned", [False, True])
-def test_a_signal_that_says_nothing_counts_as_in_memory(
+def test_a_null_signal_counts_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusters: int, binned: bool
 ) -> None:
-    """A stated confidence may be null, which is the middle of its scale; any other is missing where it is asked for."""
+    """A null stated confidence is the middle of its scale; any other requested signal must not be null."""
     rng = np.random.default_rng(8)
     stated = [
         None if value > 4.8 else value for value in rng.uniform(1, 5, 1500).round(1 if not binned else 9)
@@ -800,26 +816,26 @@ def test_a_signal_that_says_nothing_counts_as_in_memory(
         monkeypatch.setattr(_row_query, "HEAD", 16)
         monkeypatch.setattr(_row_query, "FEW_ROWS", 100)
         monkeypatch.setattr(_row_query, "_FEW_VALUES", 8)
-    asked: dict[str, Any] = {"truth": "t", "prediction": "p", "cluster": "patient_id"}
-    counted, loaded = (
-        abstain.evaluate(path, engine=engine, confidence="verbalized", **asked)
+    arguments: dict[str, Any] = {"truth": "t", "prediction": "p", "cluster": "patient_id"}
+    aggregated, loaded = (
+        abstain.evaluate(path, engine=engine, confidence="verbalized", **arguments)
         for engine in ("duckdb", "numpy")
     )
     if binned:
-        assert counted["verbalized"].aurc.value == pytest.approx(loaded["verbalized"].aurc.value, abs=2e-3)
-        assert counted["verbalized"].augrc.high == pytest.approx(loaded["verbalized"].augrc.high, abs=2e-3)
+        assert aggregated["verbalized"].aurc.value == pytest.approx(loaded["verbalized"].aurc.value, abs=2e-3)
+        assert aggregated["verbalized"].augrc.high == pytest.approx(loaded["verbalized"].augrc.high, abs=2e-3)
     else:
-        assert_same(counted, loaded)
+        assert_same(aggregated, loaded)
     first = next(place for place, value in enumerate(stated) if value is None) + 2
     missing = sum(value is None for value in stated[: len(table)])
     for engine in ("duckdb", "numpy"):
         with pytest.raises(SignalError, match="'verbalized_confidence' is missing") as problem:
-            abstain.evaluate(path, engine=engine, confidence="verbalized_confidence", **asked)
+            abstain.evaluate(path, engine=engine, confidence="verbalized_confidence", **arguments)
         assert f"line {first} of {path} ({missing} such items)" in str(problem.value)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_weight_that_is_too_large_is_named_by_its_row(tmp_path: Path, form: str) -> None:
+def test_the_error_for_a_weight_that_is_too_large_names_its_row(tmp_path: Path, form: str) -> None:
     columns = {
         "truth": [1, 1, 0],
         "prediction": [1, 0, 0],
@@ -828,6 +844,8 @@ def test_a_weight_that_is_too_large_is_named_by_its_row(tmp_path: Path, form: st
     }
     path = written(pl.DataFrame(columns), tmp_path / f"t.{form}")
     for engine in ("numpy", "duckdb"):
-        expected = counted_by(form, r"weight \(w\): weight must be at most 1e\+100, .* at <1>; scale it down")
+        expected = with_row_numbers(
+            form, r"weight \(w\): weight must be at most 1e\+100, .* at <1>; scale it down"
+        )
         with pytest.raises(DataError, match=expected):
             abstain.evaluate(path, engine=engine, weight="w")

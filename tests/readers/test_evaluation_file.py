@@ -1,4 +1,4 @@
-"""Evaluation files: both forms, old and new names, to and from krisis, and what is refused."""
+"""Evaluation files: both forms, old and new names of metrics, exchange with krisis, and errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RESULTS = [
 
 
 def written_by_krisis(path: Path, *, full: bool) -> dict[str, krisis.MetricScore]:
-    """A file of that system itself."""
+    """Return a file that krisis wrote."""
     rng = np.random.default_rng(5)
     rows = [
         krisis.EvaluationResult(
@@ -65,7 +65,7 @@ def written_by_krisis(path: Path, *, full: bool) -> dict[str, krisis.MetricScore
     return scores
 
 
-def test_files_of_krisis_are_read_and_give_its_scores(tmp_path: Path) -> None:
+def test_files_of_krisis_are_read_with_its_scores(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     theirs = written_by_krisis(path, full=True)
     items = abstain.read(path)
@@ -90,11 +90,11 @@ def test_the_short_form_has_scores_and_no_rows(tmp_path: Path) -> None:
     assert stored.results is None
     assert stored.metrics["accuracy"].value == theirs["accuracy"].value
     assert stored.extras == {"seconds": 1.5}
-    with pytest.raises(FormatError, match="holds the scores of 8 metrics and no rows"):
+    with pytest.raises(FormatError, match="contains the scores of 8 metrics but no rows"):
         abstain.read(path)
 
 
-def test_krisis_reads_what_we_write(tmp_path: Path) -> None:
+def test_krisis_reads_written_files(tmp_path: Path) -> None:
     scores = [metric(RESULTS) for metric in default_benchmark_metrics()]
     path = write_evaluation_file(tmp_path / "ours.json", RESULTS, scores, backend_name="mock", suite={"a": 1})
     content = json.loads(path.read_text())
@@ -103,11 +103,11 @@ def test_krisis_reads_what_we_write(tmp_path: Path) -> None:
     assert content["n_evaluation_results"] == 3
     assert content["metrics"]["deferral_alignment"]["value"] == 1.0
     assert list(content["metrics"]) == sorted(content["metrics"])
-    # What is ours alone is only written where it says something.
+    # Fields that only abstain has are written only if they are not the defaults.
     assert "cluster" not in content["evaluation_results"][0]
 
 
-def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
+def test_a_written_file_is_read_back_unchanged(tmp_path: Path) -> None:
     rows = [
         *RESULTS,
         EvaluationResult(None, 1, failed=True, signals={"margin": 0.3}),
@@ -145,14 +145,14 @@ def test_undefined_scores_are_null_with_their_reason(tmp_path: Path) -> None:
         ("My Metric", "My Metric"),
     ],
 )
-def test_old_names_are_the_new_ones(tmp_path: Path, old: str, new: str) -> None:
+def test_old_names_of_metrics_are_read_as_the_new_ones(tmp_path: Path, old: str, new: str) -> None:
     path = tmp_path / "old.json"
     path.write_text(json.dumps({"metrics": {old: {"name": old, "value": 0.5}}, "execution": {}}))
     assert load_evaluation_file(path).metrics == {new: MetricScore(new, 0.5)}
     assert metric_name(old) == new
 
 
-def test_clusters_and_scale(tmp_path: Path) -> None:
+def test_clusters_and_scale_can_be_set(tmp_path: Path) -> None:
     path = write_evaluation_file(tmp_path / "ours.json", RESULTS)
     assert len(abstain.read(path).cluster_ids) == 3
     items = abstain.read(path, cluster="patient", scale=(0, 1))
@@ -160,13 +160,13 @@ def test_clusters_and_scale(tmp_path: Path) -> None:
     assert items.scale == (0.0, 1.0)
 
 
-def test_nothing_private_is_shown(tmp_path: Path) -> None:
+def test_representations_contain_no_record_text(tmp_path: Path) -> None:
     path = write_evaluation_file(tmp_path / "ours.json", RESULTS)
     assert SECRET not in repr(load_evaluation_file(path))
     assert SECRET not in repr(abstain.read(path))
 
 
-def test_recognition() -> None:
+def test_evaluation_files_are_recognised_by_their_keys() -> None:
     assert looks_like_evaluation_file({"evaluation_results": []})
     assert looks_like_evaluation_file({"metrics": {}, "n_evaluation_results": 3})
     others: list[Any] = [
@@ -213,23 +213,23 @@ class TestBadInput:
             ),
         ],
     )
-    def test_a_row_that_is_wrong_is_named(
+    def test_the_error_for_a_wrong_row_names_the_row(
         self, tmp_path: Path, changes: dict[str, Any], message: str
     ) -> None:
         with pytest.raises(FormatError, match=message):
             abstain.read(self.write(tmp_path, **changes))
 
-    def test_a_confidence_outside_its_range(self, tmp_path: Path) -> None:
+    def test_a_confidence_outside_its_range_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"bad.json: confidence must lie in \[0, 1\], got 3 at record 2"):
             abstain.read(self.write(tmp_path, confidence=3))
 
-    def test_a_row_that_is_no_object(self, tmp_path: Path) -> None:
+    def test_a_row_must_be_an_object(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.json"
         path.write_text('{"evaluation_results": [3]}')
         with pytest.raises(FormatError, match=r"evaluation_results\[0\] must be an object"):
             abstain.read(path)
 
-    def test_no_rows(self, tmp_path: Path) -> None:
+    def test_a_file_without_rows_is_an_error(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.json"
         path.write_text('{"evaluation_results": []}')
         with pytest.raises(FormatError, match="evaluation_results must be a list of at least 1"):
@@ -241,24 +241,24 @@ class TestBadInput:
         with pytest.raises(FormatError, match="NaN is not JSON"):
             abstain.read(path)
 
-    def test_a_score_without_a_number(self, tmp_path: Path) -> None:
+    def test_a_score_must_be_a_number(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.json"
         path.write_text('{"metrics": {"accuracy": {"value": "good"}}, "execution": {}}')
         with pytest.raises(FormatError, match=r"metrics.accuracy: value must be a number or null, got text"):
             load_evaluation_file(path)
 
-    def test_a_mode_is_not_to_be_had(self, tmp_path: Path) -> None:
+    def test_an_evaluation_file_has_no_mode(self, tmp_path: Path) -> None:
         path = write_evaluation_file(tmp_path / "ours.json", RESULTS)
         with pytest.raises(ArgumentError, match="an evaluation file has no mode to choose"):
             abstain.read(path, mode="few_shot")
 
-    def test_another_file(self, tmp_path: Path) -> None:
+    def test_another_file_is_an_error(self, tmp_path: Path) -> None:
         path = tmp_path / "other.json"
         path.write_text("{}")
         with pytest.raises(FormatError, match="not an evaluation file"):
             load_evaluation_file(path)
 
-    def test_something_that_json_cannot_hold(self, tmp_path: Path) -> None:
+    def test_a_value_that_json_cannot_contain_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="a Path cannot be written to JSON|cannot be written to JSON"):
             write_evaluation_file(tmp_path / "x.json", [EvaluationResult(1, 1, metadata={"where": tmp_path})])
         assert not (tmp_path / "x.json").exists()

@@ -66,7 +66,7 @@ def _odd() -> Items:
     )
 
 
-def _weighed() -> Items:
+def _weighted() -> Items:
     nothing = [math.nan, math.nan]
     return Items.from_arrays(
         ["b", "a", "c", "a"],
@@ -94,7 +94,7 @@ def items(request: pytest.FixtureRequest, inspect_logs: Path, lm_eval_samples: P
         ),
         "table": _table,
         "odd": _odd,
-        "weighed": _weighed,
+        "weighed": _weighted,
     }
     return makers[request.param]()
 
@@ -119,15 +119,17 @@ def test_a_run_file_is_read_back_equal(items: Items, tmp_path: Path) -> None:
     assert read(path, mode="exported").provenance["mode"] == "exported"
 
 
-def test_the_numbers_stay_the_same(tmp_path: Path, inspect_logs: Path) -> None:
+def test_exported_items_have_the_same_numbers(tmp_path: Path, inspect_logs: Path) -> None:
     items = read(inspect_logs / "epochs.eval")
     right = evaluate(items, confidence="consistency", loss="zero_one", resamples=50)["consistency"]
     for path in (items.to_run_file(tmp_path / "run.json"), items.to_parquet(tmp_path / "t.parquet")):
-        found = evaluate(read(path), confidence="consistency", loss="zero_one", resamples=50)["consistency"]
-        assert found.aurc == right.aurc
+        evaluated = evaluate(read(path), confidence="consistency", loss="zero_one", resamples=50)[
+            "consistency"
+        ]
+        assert evaluated.aurc == right.aurc
 
 
-def test_default_frames_and_unknown_ones(tmp_path: Path) -> None:
+def test_the_default_frame_and_an_unknown_backend(tmp_path: Path) -> None:
     items = Items.from_arrays([1], [1])
     assert type(items.to_frame()).__module__.startswith("pandas")
     with pytest.raises(ArgumentError, match="unknown backend 'spark'; known: pandas, polars, pyarrow"):
@@ -136,15 +138,17 @@ def test_default_frames_and_unknown_ones(tmp_path: Path) -> None:
         items.to_parquet(tmp_path / "none" / "x.parquet")
 
 
-def test_what_cannot_be_written(tmp_path: Path) -> None:
+def test_values_that_cannot_be_written_are_errors(tmp_path: Path) -> None:
     items = Items.from_arrays([1, 1], [1, 1], cluster=[0, 0], item=["a", "a"])
-    with pytest.raises(DataError, match="cluster 0 has an item twice"):
+    with pytest.raises(DataError, match="cluster 0 has a duplicate item"):
         items.to_run_file(tmp_path / "run.json")
     items = Items.from_arrays([1], [1], signals={"x": [np.inf]})
-    with pytest.raises(DataError, match="the signal x is inf at row 0; JSON has no infinite numbers"):
+    with pytest.raises(DataError, match="the signal x is inf at row 0; JSON cannot contain infinite numbers"):
         items.to_run_file(tmp_path / "run.json")
     items = Items.from_arrays([1], [1], intervals=[[-np.inf, 1]])
-    with pytest.raises(DataError, match="the interval is infinite at row 0; JSON has no infinite numbers"):
+    with pytest.raises(
+        DataError, match="the interval is infinite at row 0; JSON cannot contain infinite numbers"
+    ):
         items.to_run_file(tmp_path / "run.json")
     back = read(items.to_parquet(tmp_path / "t.parquet")).intervals
     assert back is not None
@@ -161,12 +165,12 @@ def test_classes_that_never_occur_are_kept_in_a_file(tmp_path: Path) -> None:
         assert read(path).classes == ("a", "z")
 
 
-def test_an_exported_run_that_was_edited(tmp_path: Path) -> None:
+def test_an_inconsistent_exported_run_is_an_error(tmp_path: Path) -> None:
     path = Items.from_arrays(["a"], ["b"]).to_run_file(tmp_path / "run.json")
     run = json.loads(path.read_text())
     run["experiments"][0]["results"]["results"][0]["predicted_items"]["0"] = 9
     path.write_text(json.dumps(run))
-    with pytest.raises(FormatError, match="provenance.abstain does not fit the records"):
+    with pytest.raises(FormatError, match="provenance.abstain does not match the records"):
         read(path)
     run["experiments"][0]["results"]["results"][0]["item_signals"]["0"] = 5
     path.write_text(json.dumps(run))
@@ -202,5 +206,5 @@ def test_several_run_files_keep_weights_intervals_and_sets(tmp_path: Path) -> No
     assert joined.sets.tolist() == [[True, False], [True, True]] * 2
     assert joined.classes == ("a", "b")
     Items.from_arrays(["a"], ["a"], cluster=[9], item=["x"]).to_run_file(tmp_path / "plain.json")
-    with pytest.raises(DataError, match="the files do not predict alike"):
+    with pytest.raises(DataError, match="the files have different predictions"):
         read([paths[0], tmp_path / "plain.json"])

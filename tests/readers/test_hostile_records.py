@@ -1,4 +1,4 @@
-"""Any field of any record may be anything: an error with a place, or a result, and nothing else."""
+"""Hostile records: any value in any field gives either a result or an error that names the file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECRET = "Mrs Example of Nowhere"
-# What json.dumps cannot write is put in as text afterwards.
+# Values that json.dumps cannot write are inserted as text afterwards.
 RAW = {
     "<nan>": "NaN",
     "<inf>": "-Infinity",
@@ -38,8 +38,8 @@ STRANGE: tuple[Any, ...] = (
 DELETED = object()
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every field of a document, the document itself first."""
+def field_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of every field of a document, the document itself first."""
     inner = (
         list(value.items())
         if isinstance(value, dict)
@@ -47,7 +47,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         if isinstance(value, list)
         else []
     )
-    return [path, *(place for key, part in inner for place in places(part, (*path, key)))]
+    return [path, *(field_path for key, part in inner for field_path in field_paths(part, (*path, key)))]
 
 
 def mutated(document: Any, path: tuple[Any, ...], value: Any) -> Any:
@@ -179,28 +179,28 @@ def evaluation_file() -> Any:
 
 
 def evaluated(path: Path, **options: Any) -> None:
-    """Read and judge, as the command line does; then write and read back alike."""
+    """Read and evaluate a file as the command line does, then write and read it back unchanged."""
     items = read(path, **options)
     repr(items)
-    judged_items(items, path)
+    evaluate_and_export(items, path)
 
 
-def judged_items(items: Items, path: Path) -> None:
+def evaluate_and_export(items: Items, path: Path) -> None:
     with contextlib.suppress(AbstainError):
         evaluate(items, loss="zero_one", resamples=3, seed=1)
     try:
-        target = items.to_run_file(path.parent / "again.json")
+        target = items.to_run_file(path.parent / "read_back.json")
     except AbstainError:
         return
-    again = read(target)
-    assert again.cluster.tolist() == items.cluster.tolist()
-    assert again.item.tolist() == items.item.tolist()
-    assert again.outcome.tolist() == items.outcome.tolist()
-    assert set(again.signals) == set(items.signals)
+    read_back = read(target)
+    assert read_back.cluster.tolist() == items.cluster.tolist()
+    assert read_back.item.tolist() == items.item.tolist()
+    assert read_back.outcome.tolist() == items.outcome.tolist()
+    assert set(read_back.signals) == set(items.signals)
 
 
 def outcome(path: Path, attempt: Callable[..., object], **options: Any) -> str:
-    """Return the message of an attempt that was refused, nothing for one that went well; any other error goes on."""
+    """Return the message of an expected error, or the name of the file if there is none; raise any other error."""
     try:
         attempt(path, **options)
     except AbstainError as problem:
@@ -237,16 +237,16 @@ FORMATS = {
 @pytest.mark.parametrize("name", [*DOCUMENTS, "exported.json"])
 @settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_field_may_be_anything(
+def test_random_values_in_random_fields_give_a_result_or_an_error(
     name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "hostile"
     folder.mkdir(exist_ok=True)
     document = exported_run(folder) if name == "exported.json" else DOCUMENTS[name]
     for _ in range(data.draw(st.sampled_from([1, 1, 2, 4]))):
-        place = data.draw(st.sampled_from(places(document)))
-        document = mutated(document, place, data.draw(st.sampled_from([*STRANGE, DELETED])))
-    # What is no object any more may look like a table, whose first line is its header.
+        field_path = data.draw(st.sampled_from(field_paths(document)))
+        document = mutated(document, field_path, data.draw(st.sampled_from([*STRANGE, DELETED])))
+    # A document that is no longer an object may look like a table, whose first line is its header.
     guessed = isinstance(document, dict) and data.draw(st.booleans())
     options: dict[str, Any] = {} if guessed else {"format": FORMATS[name[:4]]}
     if name.endswith("jsonl"):
@@ -257,17 +257,21 @@ def test_any_field_may_be_anything(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*DOCUMENTS])
-def test_every_field_gets_each_strange_value_in_turn(name: str, tmp_path: Path) -> None:
-    """All single changes of the small documents, a sample of those of the large ones."""
-    every = [(place, value) for place in places(DOCUMENTS[name]) for value in (*STRANGE, DELETED)]
-    for place, value in every[:: max(len(every) // 250, 1)]:
-        try_it(tmp_path / name, written(mutated(DOCUMENTS[name], place, value)), format=FORMATS[name[:4]])
+def test_each_strange_value_in_each_field_gives_a_result_or_an_error(name: str, tmp_path: Path) -> None:
+    """All single changes of small documents, and a sample of those of large ones."""
+    every = [
+        (field_path, value) for field_path in field_paths(DOCUMENTS[name]) for value in (*STRANGE, DELETED)
+    ]
+    for field_path, value in every[:: max(len(every) // 250, 1)]:
+        try_it(
+            tmp_path / name, written(mutated(DOCUMENTS[name], field_path, value)), format=FORMATS[name[:4]]
+        )
 
 
 @pytest.mark.parametrize("name", [*DOCUMENTS])
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_bytes_that_were_hurt(
+def test_damaged_bytes_give_a_result_or_an_error(
     name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     content = bytearray(written(DOCUMENTS[name]))
@@ -284,34 +288,36 @@ def test_bytes_that_were_hurt(
 
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_artifacts_are_checked_whole(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_calibration_files_are_checked_completely(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     name = data.draw(st.sampled_from(["logistic", "isotonic", "verbalized"]))
     document = load(f"expected_calibration_{name}.json")
-    place = data.draw(st.sampled_from(places(document)))
-    content = written(mutated(document, place, data.draw(st.sampled_from([*STRANGE, DELETED]))))
+    field_path = data.draw(st.sampled_from(field_paths(document)))
+    content = written(mutated(document, field_path, data.draw(st.sampled_from([*STRANGE, DELETED]))))
     path = tmp_path_factory.getbasetemp() / "artifact.json"
-    try_it(path, content, lambda place: repr(read_calibration(place).calibrator))
+    try_it(path, content, lambda file: repr(read_calibration(file).calibrator))
 
 
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_evaluation_files_are_loaded_or_refused(
+def test_evaluation_files_give_a_result_or_an_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     document = evaluation_file()
     if data.draw(st.booleans()):
         document = {"metrics": document["metrics"], "execution": {}}
-    place = data.draw(st.sampled_from(places(document)))
-    content = written(mutated(document, place, data.draw(st.sampled_from([*STRANGE, DELETED]))))
+    field_path = data.draw(st.sampled_from(field_paths(document)))
+    content = written(mutated(document, field_path, data.draw(st.sampled_from([*STRANGE, DELETED]))))
     try_it(
         tmp_path_factory.getbasetemp() / "scores.json",
         content,
-        lambda place: repr(load_evaluation_file(place)),
+        lambda field_path: repr(load_evaluation_file(field_path)),
     )
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("field_path", "value", "message"),
     [
         (("metrics",), 7, "metrics must be an object, got a whole number"),
         (
@@ -323,9 +329,11 @@ def test_evaluation_files_are_loaded_or_refused(
         (("evaluation_results", 1, "cluster"), {}, r"evaluation_results\[1\].cluster must be"),
     ],
 )
-def test_wrong_types_are_named(tmp_path: Path, place: tuple[Any, ...], value: Any, message: str) -> None:
+def test_the_error_for_a_wrong_type_names_the_field(
+    tmp_path: Path, field_path: tuple[Any, ...], value: Any, message: str
+) -> None:
     path = tmp_path / "e.json"
-    path.write_bytes(written(mutated(evaluation_file(), place, value)))
+    path.write_bytes(written(mutated(evaluation_file(), field_path, value)))
     with pytest.raises(AbstainError, match=rf"e.json: {message}"):
         read(path)
 
@@ -334,19 +342,19 @@ def test_wrong_types_are_named(tmp_path: Path, place: tuple[Any, ...], value: An
 @pytest.mark.parametrize(
     "content", [b"", b" \n", b"\xff\xfe", b"\x1f\x8b", b"[]", b"{}", b"null", b"PK\x03\x04", b"7"]
 )
-def test_files_that_hold_nothing(tmp_path: Path, kind: str, content: bytes) -> None:
+def test_files_without_content_are_errors(tmp_path: Path, kind: str, content: bytes) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(content)
     with pytest.raises(AbstainError, match=r"x\.json"):
         read(path, format=kind)
 
 
-def test_archives_of_every_kind_of_member(tmp_path: Path) -> None:
+def test_unsupported_and_wrong_members_of_archives_are_errors(tmp_path: Path) -> None:
     path = tmp_path / "x.eval"
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         with zipfile.ZipFile(path, "w", method) as archive:
             archive.writestr("header.json", "{}")
-        with pytest.raises(AbstainError, match=rf"compressed by method {method}, which is not known here"):
+        with pytest.raises(AbstainError, match=rf"compressed by method {method}, which is not supported"):
             read(path)
     for sample in (
         b"\xff",
@@ -365,7 +373,7 @@ def test_archives_of_every_kind_of_member(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["cluster", "metadata"])
-def test_half_a_character_is_not_written(tmp_path: Path, column: str) -> None:
+def test_a_lone_surrogate_is_not_written(tmp_path: Path, column: str) -> None:
     given: dict[str, Any] = (
         {"cluster": ["\ud800"]} if column == "cluster" else {"metadata": {"m": ["\ud800"]}}
     )

@@ -1,4 +1,4 @@
-"""What people have lies in folders, comes through pipes, and was saved by a spreadsheet."""
+"""Typical inputs: workbooks, UTF-16 text, folders, pipes and URLs."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ def workbook(path: Path, sheets: int = 1) -> Path:
     return path
 
 
-def test_a_workbook_is_the_table_that_it_would_be_saved_as(tmp_path: Path, plain: Path) -> None:
+def test_a_workbook_is_read_like_its_csv_export(tmp_path: Path, plain: Path) -> None:
     path = workbook(tmp_path / "t.xlsx")
     items, same = abstain.read(path, cluster="patient"), abstain.read(plain, cluster="patient")
     assert items.truth.tolist() == same.truth.tolist()
     assert aurc(path) == aurc(plain)
-    # The hash is that of the file, as anybody else would make it.
+    # The hash is that of the workbook file.
     assert items.provenance["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_workbook_that_is_none_or_too_many_is_said_to_be(tmp_path: Path) -> None:
+def test_damaged_and_ambiguous_workbooks_are_errors(tmp_path: Path) -> None:
     with pytest.raises(
-        FormatError, match=r"two.xlsx: a workbook with 2 filled sheets; save the one that is meant"
+        FormatError, match=r"two.xlsx: is a workbook with 2 filled sheets; save the right one"
     ):
         abstain.read(workbook(tmp_path / "two.xlsx", 2))
-    whole = workbook(tmp_path / "cut.xlsx").read_bytes()
-    (tmp_path / "cut.xlsx").write_bytes(whole[: len(whole) // 2])
+    content = workbook(tmp_path / "cut.xlsx").read_bytes()
+    (tmp_path / "cut.xlsx").write_bytes(content[: len(content) // 2])
     with pytest.raises(FormatError, match="cut.xlsx"):
         abstain.read(tmp_path / "cut.xlsx")
     with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -81,7 +81,7 @@ def test_a_workbook_that_is_none_or_too_many_is_said_to_be(tmp_path: Path) -> No
         abstain.read(tmp_path / "bomb.xlsx")
 
 
-def test_without_the_reader_of_workbooks_the_remedy_is_said(
+def test_the_error_without_the_reader_of_workbooks_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "python_calamine", None)
@@ -90,17 +90,17 @@ def test_without_the_reader_of_workbooks_the_remedy_is_said(
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_text_in_utf_16(encoding: str, tmp_path: Path, plain: Path) -> None:
+def test_text_in_utf_16_is_read(encoding: str, tmp_path: Path, plain: Path) -> None:
     path = tmp_path / "wide.csv"
     mark = {"utf-16": b"", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}[encoding]
     path.write_bytes(mark + as_csv("\r\n").encode(encoding))
     assert aurc(path) == aurc(plain)
     path.write_bytes(b"\xff\xfea")
-    with pytest.raises(FormatError, match="begins like UTF-16, and is not; save it as UTF-8"):
+    with pytest.raises(FormatError, match="begins like UTF-16 text, but is not; save it as UTF-8"):
         abstain.read(path)
 
 
-def test_a_folder_holds_logs_or_tables_of_one_kind(tmp_path: Path, plain: Path) -> None:
+def test_a_folder_of_files_of_one_kind_is_read_as_one_table(tmp_path: Path, plain: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
     lines = as_csv().splitlines(keepends=True)
@@ -111,16 +111,16 @@ def test_a_folder_holds_logs_or_tables_of_one_kind(tmp_path: Path, plain: Path) 
     assert aurc(folder) == aurc(plain)
     (folder / "c.parquet").write_bytes(b"")
     with pytest.raises(
-        ArgumentError, match=r"parts: a folder with 1 \.parquet, 2 \.csv; name files, or a pattern"
+        ArgumentError, match=r"parts: is a folder with 1 \.parquet, 2 \.csv; pass files, or a pattern"
     ):
         abstain.read(folder)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(ArgumentError, match="empty: a folder with no log and no table"):
+    with pytest.raises(ArgumentError, match="empty: is a folder with no log and no table"):
         abstain.read(empty)
 
 
-def test_a_dash_is_what_comes_through_the_pipe(tmp_path: Path, plain: Path) -> None:
+def test_a_dash_reads_standard_input(tmp_path: Path, plain: Path) -> None:
     call = [sys.executable, "-m", "abstain", "evaluate", "-", "--cluster", "patient", "--format", "csv", "-q"]
     call = call[:-1]
     piped = subprocess.run(call, input=plain.read_bytes(), capture_output=True, check=True, cwd=tmp_path)
@@ -131,14 +131,14 @@ def test_a_dash_is_what_comes_through_the_pipe(tmp_path: Path, plain: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("https://example.org/t.csv", None, "an address; download it first"),
-        ("s3:/bucket/t.parquet", None, "an address; download it first"),
+        ("https://example.org/t.csv", None, "is a URL; download it first"),
+        ("s3:/bucket/t.parquet", None, "is a URL; download it first"),
         ("twice.csv", b"1,1,0.5\n0,1,0.7\n", "columns 1 and 2 have the same name; rename one, or add a line"),
         ("values.csv", b"1,0,0.5\n0,1,0.7\n", "does the file have a header"),
-        ("ends.csv", b"truth,prediction\r\n1,1\n0,1\r\n", "its lines end in different ways"),
+        ("ends.csv", b"truth,prediction\r\n1,1\n0,1\r\n", "it has different line endings"),
     ],
 )
-def test_what_cannot_be_read_is_answered_with_the_remedy(
+def test_errors_for_unreadable_inputs_name_the_remedy(
     name: str, content: bytes | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -26,22 +26,22 @@ WORDS = ("yes", "no", "I don't know")
 
 
 def header(path: Path) -> dict[str, float]:
-    """The metrics that Inspect itself reported, by name."""
+    """Return the metrics that Inspect reported, by name."""
     with path.open("rb") as file, Archive(file, path, **LIMITS) as log:
         results = json.loads(log.read("header.json"))["results"]
     return {name: metric["value"] for score in results["scores"] for name, metric in score["metrics"].items()}
 
 
-def test_outcomes_of_every_kind(inspect_logs: Path) -> None:
+def test_a_log_has_all_four_outcomes(inspect_logs: Path) -> None:
     items = read(inspect_logs / "once.eval")
-    # Of thirty questions three break, three are not graded, and every third of the rest is declined.
+    # Of thirty questions three fail, three are not graded, and every third of the rest is declined.
     assert repr(items) == "Items(30 items in 30 samples: 16 answered, 8 abstained, 3 failed, 3 unscored)"
     by_name = dict(zip(items.item.tolist(), range(len(items)), strict=True))
     row = by_name["q0"]
     assert [items.truth[row], items.prediction[row], items.metadata["answer"][row]] == ["yes", "yes", "yes"]
     row = by_name["q1"]
     assert [items.truth[row], items.prediction[row]] == ["yes", "no"]
-    for name in ("q2", "q5"):  # one says N, the other gives refusal as the reason of a wrong answer
+    for name in ("q2", "q5"):  # one has the score N, the other a wrong answer with the reason refusal
         assert items.abstained[by_name[name]]
         assert items.metadata["answer"][by_name[name]] == WORDS[2]
     assert items.metadata["doc"].tolist() == [int(name[1:]) // 3 for name in items.item]
@@ -51,7 +51,7 @@ def test_outcomes_of_every_kind(inspect_logs: Path) -> None:
     assert items.provenance["status"] == "success"
 
 
-def test_token_signals_are_those_of_the_definition(inspect_logs: Path) -> None:
+def test_token_signals_follow_their_definitions(inspect_logs: Path) -> None:
     items = read(inspect_logs / "once.eval")
     row = items.item.tolist().index("q4")
     probability = 0.5 + 0.4 * 28 / 50
@@ -68,11 +68,11 @@ def test_token_signals_are_those_of_the_definition(inspect_logs: Path) -> None:
 def test_without_top_logprobs_there_is_one_token_signal(inspect_logs: Path) -> None:
     items = read(inspect_logs / "plain.eval", scorer="includes")
     assert set(items.signals) == {"token_msp"}
-    # The scorer found "yes" in "surely yes", and its verdict rules.
+    # The scorer result "yes" in "surely yes", and its grade decides.
     assert items.prediction.tolist() == ["yes", "no"] * 3
 
 
-def test_json_and_eval_say_the_same(inspect_logs: Path) -> None:
+def test_json_and_eval_logs_have_the_same_content(inspect_logs: Path) -> None:
     left, right = read(inspect_logs / "once.eval"), read(inspect_logs / "once.json")
     order = [right.item.tolist().index(name) for name in left.item]
     right = right.take(np.array(order))
@@ -83,33 +83,33 @@ def test_json_and_eval_say_the_same(inspect_logs: Path) -> None:
     assert right.provenance["run_id"] == left.provenance["run_id"]
 
 
-def test_epochs_are_clustered_by_question_and_agree_or_not(inspect_logs: Path) -> None:
+def test_epochs_of_a_question_are_a_cluster_with_consistency_signals(inspect_logs: Path) -> None:
     items = read(inspect_logs / "epochs.eval")
     assert repr(items) == "Items(36 items in 12 questions: 22 answered, 8 abstained, 3 failed, 3 unscored)"
     rows = np.flatnonzero(items.cluster == "q0")
     assert sorted(items.item[rows]) == ["q0_epoch_1", "q0_epoch_2", "q0_epoch_3"]
     assert sorted(str(items.metadata["answer"][row]) for row in rows) == ["no", "yes", "yes"]
     assert items.signals["consistency_modal_confidence"].values[rows] == pytest.approx([2 / 3] * 3)
-    rows = np.flatnonzero(items.cluster == "q2")  # no, a refusal, yes: a tie prefers abstention
+    rows = np.flatnonzero(items.cluster == "q2")  # no, a refusal, yes: in a tie, abstention wins
     assert items.signals["consistency_modal_count"].values[rows].tolist() == [1.0] * 3
     assert items.signals["consistency_na_rate"].values[rows] == pytest.approx([1 / 3] * 3)
     result = evaluate(items, confidence=["consistency", "token_msp"], loss="zero_one", resamples=50)
-    assert result["consistency"].cmax.clusters == 10  # of twelve one broke and one was not graded
+    assert result["consistency"].cmax.clusters == 10  # of twelve one failed and one was not graded
 
 
 @pytest.mark.parametrize("name", ["once", "epochs"])
-def test_inspect_reports_our_metrics_itself(inspect_logs: Path, name: str) -> None:
+def test_metrics_computed_within_inspect_are_the_same(inspect_logs: Path, name: str) -> None:
     reported = header(inspect_logs / f"{name}.eval")
     items = read(inspect_logs / f"{name}.eval")
-    found = evaluate(items, confidence="token_msp", loss="zero_one", resamples=0)["token_msp"]
-    assert reported["coverage"] == pytest.approx(found.cmax.value)
-    assert reported["aurc"] == pytest.approx(found.aurc.value)
-    assert reported["augrc"] == pytest.approx(found.augrc.value)
+    result = evaluate(items, confidence="token_msp", loss="zero_one", resamples=0)["token_msp"]
+    assert reported["coverage"] == pytest.approx(result.cmax.value)
+    assert reported["aurc"] == pytest.approx(result.aurc.value)
+    assert reported["augrc"] == pytest.approx(result.augrc.value)
     right = (items.truth == items.prediction)[items.answered]
     assert reported["selective_accuracy"] == pytest.approx(right.mean())
 
 
-def test_a_cluster_is_a_key_of_the_metadata(inspect_logs: Path) -> None:
+def test_a_metadata_key_can_be_the_cluster(inspect_logs: Path) -> None:
     items = read(inspect_logs / "once.eval", cluster_by="doc")
     assert items.cluster_ids.tolist() == list(range(10))
     assert items.cluster_noun == "doc"
@@ -118,13 +118,13 @@ def test_a_cluster_is_a_key_of_the_metadata(inspect_logs: Path) -> None:
         ArgumentError, match=r"has no 'dok' in its metadata \(did you mean 'doc'\?\); it has: doc"
     ):
         read(inspect_logs / "once.eval", cluster_by="dok")
-    with pytest.raises(ArgumentError, match="two words for one thing"):
+    with pytest.raises(ArgumentError, match="cluster and cluster_by mean the same"):
         read(inspect_logs / "once.eval", cluster="doc", cluster_by="doc")
 
 
-def test_several_scorers_and_graded_values(inspect_logs: Path) -> None:
+def test_a_scorer_must_be_chosen_and_may_give_grades(inspect_logs: Path) -> None:
     path = inspect_logs / "plain.eval"
-    with pytest.raises(ArgumentError, match="holds 2 scorers; choose one .*: includes, graded"):
+    with pytest.raises(ArgumentError, match="has 2 scorers; choose one .*: includes, graded"):
         read(path)
     with pytest.raises(ArgumentError, match=r"has no scorer 'include' \(did you mean 'includes'\?\)"):
         read(path, scorer="include")
@@ -137,33 +137,33 @@ def test_several_scorers_and_graded_values(inspect_logs: Path) -> None:
     result = evaluate(items, confidence="token_msp", resamples=0)["token_msp"]
     assert result.curve.selective_risk[-1] == pytest.approx(0.5)
     assert read(path, scorer="graded.style", scale=(0, 0.5)).truth[0] == 0.5
-    with pytest.raises(DataError, match="outside 0 to 0.5; say what the lowest and the highest"):
+    with pytest.raises(DataError, match="outside 0 to 0.5; set the lowest and the highest"):
         read(path, scorer="graded.content", scale=(0, 0.5))
 
 
-def test_an_abstention_rule_reads_what_was_said(inspect_logs: Path) -> None:
+def test_an_abstention_rule_is_applied_to_answers(inspect_logs: Path) -> None:
     path = inspect_logs / "plain.eval"
     items = read(path, scorer="includes", abstain_rule="regex:^no$")
     assert items.counts.abstained == 3
     assert items.provenance["abstention_rule"] == {"rule": "regex:^no$", "abstained": 3, "answered": 3}
     items = read(path, scorer="includes", abstain_rule="phrases:surely|no")
-    # What is declined and yet judged right cannot be told; it stays what the log says.
+    # A refusal that was graded as right is undetermined, and keeps the outcome of the log.
     assert items.counts.abstained == 3
     assert items.provenance["abstention_rule"]["undetermined"] == 3
 
 
-def test_several_logs_are_one(inspect_logs: Path) -> None:
+def test_several_logs_are_read_as_one(inspect_logs: Path) -> None:
     with pytest.raises(ArgumentError, match="choose one"):
         read(str(inspect_logs / "*.eval"))
     items = read([inspect_logs / "once.eval", inspect_logs / "epochs.eval"])
     assert len(items) == 66
     assert {name.partition("/")[0] for name in items.item} == {"once", "epochs"}
-    with pytest.raises(DataError, match="stands in more than one file"):
+    with pytest.raises(DataError, match="is in more than one file"):
         read([inspect_logs / "once.eval", inspect_logs / "once.json"])
 
 
 def rewritten(source: Path, target: Path, change: dict[str, bytes | None], repeat: int = 0) -> Path:
-    """A copy of a log with members replaced or left out, and its samples repeated under other ids."""
+    """Return a copy of a log with members replaced or removed, and its samples repeated under other ids."""
     with source.open("rb") as file, Archive(file, source, **LIMITS) as log:
         members = {name: log.read(name) for name in log.names}
     samples = [json.loads(content) for name, content in members.items() if name.startswith("samples/")]
@@ -175,18 +175,18 @@ def rewritten(source: Path, target: Path, change: dict[str, bytes | None], repea
     return target
 
 
-def write_archive(target: Path, members: dict[str, bytes], *, say_size: bool = True) -> None:
-    """Write an archive with zstd members, as Inspect does and Python's zipfile here cannot."""
-    compressor = zstandard.ZstdCompressor(write_content_size=say_size)
+def write_archive(target: Path, members: dict[str, bytes], *, declare_size: bool = True) -> None:
+    """Write an archive with zstd members, as Inspect does; older versions of zipfile cannot."""
+    compressor = zstandard.ZstdCompressor(write_content_size=declare_size)
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name), compressor.compress(content))
             info = archive.filelist[-1]
             info.compress_type, info.CRC = 93, zlib.crc32(content)
-            info.file_size = len(content) if say_size else 9
+            info.file_size = len(content) if declare_size else 9
 
 
-def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(inspect_logs: Path, tmp_path: Path) -> None:
+def test_the_log_of_an_interrupted_run_is_read(inspect_logs: Path, tmp_path: Path) -> None:
     path = rewritten(inspect_logs / "once.eval", tmp_path / "cut.eval", {"header.json": None})
     items = read(path)
     assert len(items) == 30
@@ -203,35 +203,37 @@ def test_tens_of_thousands_of_samples_need_little_memory(inspect_logs: Path, tmp
     assert kilobytes < 500_000
 
 
-def test_a_member_that_is_too_large_is_given_up(inspect_logs: Path, tmp_path: Path) -> None:
+def test_a_member_that_is_too_large_is_an_error(inspect_logs: Path, tmp_path: Path) -> None:
     bomb = b'{"id": "x", "input": "' + b"0" * (1 << 26) + b'"}'
     path = rewritten(inspect_logs / "once.eval", tmp_path / "bomb.eval", {"samples/x_epoch_1.json": bomb})
     assert path.stat().st_size < 1 << 20
-    with pytest.raises(FormatError, match="samples/x_epoch_1.json holds more than 1,048,576 bytes"):
+    with pytest.raises(FormatError, match="samples/x_epoch_1.json has more than 1,048,576 bytes"):
         read(path, member_limit=1 << 20)
-    with pytest.raises(FormatError, match="holds more than 2,097,152 bytes when decompressed"):
+    with pytest.raises(FormatError, match="has more than 2,097,152 bytes when decompressed"):
         read(path, total_limit=1 << 21)
 
 
-def test_an_archive_that_lies_about_its_sizes_is_given_up(tmp_path: Path) -> None:
+def test_an_archive_with_wrong_declared_sizes_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "liar.eval"
-    write_archive(path, {"header.json": b"{}", "samples/x_epoch_1.json": b"0" * (1 << 26)}, say_size=False)
-    with pytest.raises(FormatError, match="holds more than 4,194,304 bytes"):
+    write_archive(
+        path, {"header.json": b"{}", "samples/x_epoch_1.json": b"0" * (1 << 26)}, declare_size=False
+    )
+    with pytest.raises(FormatError, match="has more than 4,194,304 bytes"):
         read(path, member_limit=1 << 22)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "samples/../../x.json", "..\\x.json"])
-def test_a_path_that_climbs_out_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_member_path_outside_of_the_archive_is_an_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / "climb.eval"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.json", "{}")
         archive.writestr(name, "{}")
-    with pytest.raises(FormatError, match="a path that climbs out of it"):
+    with pytest.raises(FormatError, match="a path that leads outside of it"):
         read(path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_damaged_archives(inspect_logs: Path, tmp_path: Path) -> None:
+def test_damaged_archives_are_errors(inspect_logs: Path, tmp_path: Path) -> None:
     content = (inspect_logs / "once.eval").read_bytes()
     path = tmp_path / "bad.eval"
     path.write_bytes(content[: len(content) // 2])
@@ -246,7 +248,7 @@ def test_damaged_archives(inspect_logs: Path, tmp_path: Path) -> None:
         read(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("something.txt", "else")
-    with pytest.raises(FormatError, match="a zip archive, but no Inspect log"):
+    with pytest.raises(FormatError, match="a zip archive, but not an Inspect log"):
         read(path)
 
 
@@ -260,16 +262,18 @@ def test_damaged_archives(inspect_logs: Path, tmp_path: Path) -> None:
             "must be C, I, P, N, a number or a boolean",
         ),
         (b'{"id": "x", "scores": {"careful": {"value": [1]}}}', "must be C, I, P, N"),
-        (b'{"id": "q0"}', "the item q0_epoch_1 stands twice"),
+        (b'{"id": "q0"}', "the item q0_epoch_1 appears twice"),
     ],
 )
-def test_samples_that_are_none(inspect_logs: Path, tmp_path: Path, sample: bytes, message: str) -> None:
+def test_members_that_are_not_samples_are_errors(
+    inspect_logs: Path, tmp_path: Path, sample: bytes, message: str
+) -> None:
     path = rewritten(inspect_logs / "once.eval", tmp_path / "x.eval", {"samples/x_epoch_1.json": sample})
     with pytest.raises((FormatError, DataError), match=message):
         read(path)
 
 
-def test_no_error_quotes_what_was_said(inspect_logs: Path, tmp_path: Path) -> None:
+def test_errors_do_not_quote_answers(inspect_logs: Path, tmp_path: Path) -> None:
     sample = b'{"id": "x", "target": 5, "messages": "the patient said"}'
     path = rewritten(inspect_logs / "once.eval", tmp_path / "x.eval", {"samples/x_epoch_1.json": sample})
     with pytest.raises(FormatError, match="not a sample") as caught:
@@ -277,14 +281,14 @@ def test_no_error_quotes_what_was_said(inspect_logs: Path, tmp_path: Path) -> No
     assert "patient" not in str(caught.value)
 
 
-def test_a_json_log_that_ends_too_early(inspect_logs: Path, tmp_path: Path) -> None:
+def test_a_json_log_that_ends_too_early_is_an_error(inspect_logs: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.json"
     path.write_bytes((inspect_logs / "once.json").read_bytes()[:200_000])
     with pytest.raises(FormatError, match="ends too early|not JSON"):
         read(path)
 
 
-def test_values_of_every_kind(tmp_path: Path) -> None:
+def test_scores_may_be_letters_numbers_or_booleans(tmp_path: Path) -> None:
     values = ["C", "I", True, False, 1, 0.0, "1.0", "yes", None, math.nan]
     samples = [
         {"id": number, "target": "t", "scores": {"s": {"value": value}}}
@@ -325,7 +329,7 @@ def test_a_rule_counts_the_answers_of_every_file(tmp_path: Path) -> None:
     assert items.counts.abstained == 7
 
 
-def test_partial_verdicts_are_grades(tmp_path: Path) -> None:
+def test_partial_scores_are_grades(tmp_path: Path) -> None:
     samples = [
         {"id": name, "target": ["a", "b"], "scores": {"s": {"value": name}}} for name in ("C", "P", "I", "N")
     ]
@@ -345,7 +349,7 @@ def measured(metric: Any, scores: list[SampleScore]) -> float:
     return float(metric(scores))
 
 
-def test_metrics_do_not_fail_an_evaluation_for_want_of_a_number(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_metric_without_a_number_does_not_fail_an_evaluation(caplog: pytest.LogCaptureFixture) -> None:
     right, declined = (SampleScore(score=Score(value=value), sample_id=f"q{value}") for value in "CN")
     assert math.isnan(measured(integration.aurc(), [right, declined]))
     assert "aurc: " in caplog.text

@@ -17,7 +17,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_multiple_choice(lm_eval_samples: Path) -> None:
+def test_multiple_choice_has_confidence_and_token_signals(lm_eval_samples: Path) -> None:
     path = lm_eval_samples / "samples_choices.jsonl"
     items = read(path)
     assert repr(items) == "Items(24 items in 24 documents: 24 answered, 0 abstained, 0 failed, 0 unscored)"
@@ -38,7 +38,7 @@ def test_multiple_choice(lm_eval_samples: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["choices", "words"])
-def test_accuracy_is_that_of_the_harness(lm_eval_samples: Path, name: str) -> None:
+def test_accuracy_equals_that_of_the_harness(lm_eval_samples: Path, name: str) -> None:
     reported = json.loads((lm_eval_samples / "accuracy.json").read_text())[name]
     items = read(lm_eval_samples / f"samples_{name}.jsonl")
     assert (items.truth == items.prediction).mean() == pytest.approx(reported)
@@ -46,7 +46,7 @@ def test_accuracy_is_that_of_the_harness(lm_eval_samples: Path, name: str) -> No
     assert result.curve.selective_risk[-1] == pytest.approx(1.0 - reported)
 
 
-def test_a_choice_may_be_the_one_that_declines(lm_eval_samples: Path) -> None:
+def test_a_rule_can_mark_one_choice_as_an_abstention(lm_eval_samples: Path) -> None:
     path = lm_eval_samples / "samples_choices.jsonl"
     declining = sum(
         max(range(4), key=lambda k: float(record["filtered_resps"][k][0])) == 3 and record["target"] != "3"
@@ -58,11 +58,11 @@ def test_a_choice_may_be_the_one_that_declines(lm_eval_samples: Path) -> None:
         assert sum(items.provenance["abstention_rule"][key] for key in ("abstained", "answered")) <= 24
 
 
-def test_generation_is_judged_by_the_harness(lm_eval_samples: Path) -> None:
+def test_generated_answers_have_the_grades_of_the_harness(lm_eval_samples: Path) -> None:
     path = lm_eval_samples / "samples_answers.jsonl"
     items = read(path)
     matches = [record["exact_match"] for record in lines(path)]
-    # The target is a whole sentence, which the answer "1" never equals as it stands.
+    # The target is a whole sentence, which never equals the answer "1".
     assert items.truth[1] == "The answer is 1."
     assert (items.truth == items.prediction).astype(float).tolist() == matches
     assert items.metadata["patient"].tolist() == [number // 3 for number in range(24)]
@@ -72,7 +72,7 @@ def test_generation_is_judged_by_the_harness(lm_eval_samples: Path) -> None:
     assert len(items.cluster_ids) == 8
 
 
-def test_filters_and_repeats(lm_eval_samples: Path) -> None:
+def test_filters_are_items_and_repeats_are_consistency_signals(lm_eval_samples: Path) -> None:
     path = lm_eval_samples / "samples_repeated.jsonl"
     items = read(path)
     assert len(items) == 48
@@ -83,14 +83,14 @@ def test_filters_and_repeats(lm_eval_samples: Path) -> None:
     assert strict.item.tolist() == list(range(24))
     matches = [record["exact_match"] for record in lines(path) if record["filter"] == "strict"]
     assert (strict.truth == strict.prediction).astype(float).tolist() == matches
-    said = lines(path)[0]["resps"][0]
-    common = max(said.count(text) for text in said)
+    responses = lines(path)[0]["resps"][0]
+    common = max(responses.count(text) for text in responses)
     assert strict.signals["consistency_modal_confidence"].values[0] == pytest.approx(common / 3)
     with pytest.raises(ArgumentError, match=r"has no filter 'strikt' \(did you mean 'strict'\?\)"):
         read(path, filter="strikt")
 
 
-def test_another_metric_may_be_the_judge(lm_eval_samples: Path) -> None:
+def test_another_metric_can_be_the_grade(lm_eval_samples: Path) -> None:
     path = lm_eval_samples / "samples_choices.jsonl"
     items = read(path, scorer="acc_norm")
     expected = [record["acc_norm"] for record in lines(path)]
@@ -131,20 +131,20 @@ def written(path: Path, *records: Any) -> Path:
     return path
 
 
-def test_mutual_information_has_a_second_half_that_is_no_choice(tmp_path: Path) -> None:
+def test_the_second_half_of_mutual_information_is_not_a_choice(tmp_path: Path) -> None:
     pairs = [["-3", "False"], ["-2", "False"], ["-0.1", "False"], ["-9", "False"]]
     record = sample(filtered_resps=pairs, metrics=["acc", "acc_mutual_info"], target="1")
     items = read(written(tmp_path / "samples.jsonl", record))
     assert items.prediction.tolist() == ["1"]
 
 
-def test_a_single_continuation_gives_no_confidence(tmp_path: Path) -> None:
+def test_a_single_continuation_has_no_confidence(tmp_path: Path) -> None:
     items = read(written(tmp_path / "samples.jsonl", sample(filtered_resps=[["-1", "True"]])))
     assert not items.signals
     assert (items.truth == items.prediction).all()
 
 
-def test_metrics_that_are_grades(tmp_path: Path) -> None:
+def test_metrics_between_0_and_1_are_grades(tmp_path: Path) -> None:
     records = [
         sample(doc_id=number, filtered_resps=["text"], metrics=["f1"], f1=grade)
         for number, grade in enumerate((0.25, 1.0))
@@ -162,23 +162,23 @@ def test_nan_metrics_are_unscored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("records", "error", "message"),
     [
-        ([sample(), {"doc_id": 1}], FormatError, "line 2 is no sample: it lacks doc, filtered_resps"),
-        ([sample(), sample()], DataError, "the item 0 stands twice"),
+        ([sample(), {"doc_id": 1}], FormatError, "line 2 is not a sample: it lacks doc, filtered_resps"),
+        ([sample(), sample()], DataError, "the item 0 appears twice"),
         ([sample(doc_id=1.5)], FormatError, "doc_id: it must be a whole number or text, got a number"),
         ([sample(filtered_resps=[])], FormatError, "filtered_resps: it must be a list of at least 1"),
-        ([sample(metrics=[], target="zz")], FormatError, "nothing says whether the answer is right"),
+        ([sample(metrics=[], target="zz")], FormatError, "it is unknown whether the answer is right"),
         ([sample(filtered_resps=[["-inf", "False"], ["-inf", "False"]])], DataError, "it must be finite"),
         ([sample(), [1]], FormatError, "line 2: it must be an object, got a list"),
     ],
 )
-def test_samples_that_are_none(
+def test_lines_that_are_not_samples_are_errors(
     tmp_path: Path, records: list[Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         read(written(tmp_path / "samples.jsonl", *records))
 
 
-def test_a_file_that_was_cut_off(lm_eval_samples: Path, tmp_path: Path) -> None:
+def test_a_file_that_was_cut_off_is_an_error(lm_eval_samples: Path, tmp_path: Path) -> None:
     path = tmp_path / "samples_cut.jsonl"
     path.write_bytes((lm_eval_samples / "samples_choices.jsonl").read_bytes()[:5000])
     with pytest.raises(FormatError, match=r"line \d: not JSON \(cut off"):

@@ -1,4 +1,4 @@
-"""Tables column by column: the same columns from every format, hostile names, and errors that name the row."""
+"""Columns of an open table: the same in every format, hostile names, and errors that name the row."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_format_gives_the_same_columns(tmp_path: Path) -> None:
         assert len(table.sha256() or "") == 64
 
 
-def test_a_list_of_decimals_is_a_list_and_a_named_type_is_its_type(tmp_path: Path) -> None:
+def test_lists_of_decimals_and_user_defined_types_are_recognised(tmp_path: Path) -> None:
     _parquet(tmp_path, "SELECT [0.5, 1.25]::DECIMAL(5, 2)[] AS set, 7::DECIMAL(5, 0) AS patient")
     table = open_table(tmp_path / "t.parquet")
     assert table.kinds == {"set": "list", "patient": "whole"}
@@ -78,7 +78,7 @@ def test_names_are_never_statements(tmp_path: Path) -> None:
     assert open_table(tmp_path / "odd'[1]*?.csv").rows == 1
 
 
-def test_leading_zeros_make_a_name(tmp_path: Path) -> None:
+def test_numbers_with_leading_zeros_are_names(tmp_path: Path) -> None:
     table = _csv(tmp_path, "patient\n007\n8\n")
     assert table.labels("patient").tolist() == ["007", "8"]
 
@@ -104,11 +104,15 @@ def test_leading_zeros_make_a_name(tmp_path: Path) -> None:
             DataError,
             r"'y' must hold true or false \(yes and no, or 1 and 0\), and does not at row 1; rename",
         ),
-        (lambda table: table.lists("broken"), DataError, "'broken' holds a list that is not JSON at row 0"),
+        (
+            lambda table: table.lists("broken"),
+            DataError,
+            "'broken' contains a list that is not JSON at row 0",
+        ),
         (lambda table: table.lists("nested"), DataError, "lists of labels, got a nested one at row 0"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_errors_name_the_column_and_the_row(
     tmp_path: Path, call: Callable[[SourceTable], object], error: type[Exception], message: str
 ) -> None:
     table = _csv(
@@ -120,13 +124,13 @@ def test_what_is_wrong_is_named(
     assert "secret" not in str(raised.value)
 
 
-def test_files_that_are_no_tables(tmp_path: Path) -> None:
+def test_files_that_are_not_tables_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="no such file"):
         open_table(tmp_path / "absent.csv")
     with pytest.raises(ArgumentError, match="a folder with no log and no table"):
         open_table(tmp_path)
     (tmp_path / "table.xlsx").write_bytes(b"PK\x03\x04")
-    with pytest.raises(ArgumentError, match="Inspect log, and this takes a table: CSV, Parquet or JSONL"):
+    with pytest.raises(ArgumentError, match="Inspect log, but a table is required: CSV, Parquet or JSONL"):
         open_table(tmp_path / "table.xlsx")
     with pytest.raises(DataError, match="has no rows"):
         _csv(tmp_path, "y,low\n").numbers("y")
@@ -138,10 +142,10 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
         open_table(tmp_path / "cut.jsonl").numbers("y")
 
 
-def test_a_nested_column_is_neither_number_nor_label(tmp_path: Path) -> None:
+def test_a_nested_column_cannot_be_read_as_numbers_or_labels(tmp_path: Path) -> None:
     _parquet(tmp_path, "SELECT [1, 2] AS parts, {'a': 1} AS record")
     table = open_table(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="'record' must hold numbers, and it is nested or binary"):
+    with pytest.raises(DataError, match="'record' must hold numbers, but it is nested or binary"):
         table.numbers("record")
     with pytest.raises(DataError, match="must hold single labels"):
         table.labels("parts")

@@ -1,4 +1,4 @@
-"""What small files may cost: memory and time within a small multiple of what they hold, and a sentence beyond."""
+"""The cost of small files: memory is a small multiple of their size; otherwise they are an error."""
 
 from __future__ import annotations
 
@@ -43,19 +43,17 @@ def write_run(path: Path, records: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_an_archive_that_holds_far_more_than_it_is(tmp_path: Path) -> None:
+def test_an_archive_that_expands_too_much_is_an_error(tmp_path: Path) -> None:
     path = write_archive(
         tmp_path / "x.eval", b'{"id": 1, "metadata": {"a": [' + b"[]," * 40_000_000 + b"1]}}"
     )
     assert path.stat().st_size < 20_000
-    with pytest.raises(
-        FormatError, match=r"holds more than [\d,]+ bytes when decompressed; raise total_limit"
-    ):
+    with pytest.raises(FormatError, match=r"has more than [\d,]+ bytes when decompressed; raise total_limit"):
         read(path)
 
 
 @pytest.mark.nightly
-def test_what_a_sample_holds_beside_its_answer_is_not_read(tmp_path: Path) -> None:
+def test_nested_metadata_of_a_sample_is_not_read(tmp_path: Path) -> None:
     nothing = b"[]," * 1_200_000 + b"1"
     path = write_archive(
         tmp_path / "x.eval",
@@ -67,7 +65,7 @@ def test_what_a_sample_holds_beside_its_answer_is_not_read(tmp_path: Path) -> No
 
 
 @pytest.mark.nightly
-def test_one_long_name_costs_itself_alone(tmp_path: Path) -> None:
+def test_one_long_name_costs_little(tmp_path: Path) -> None:
     names = ["q" * 1_000_000, *(f"q{number}" for number in range(3_000))]
     log = write_log(tmp_path / "log.json", [{"id": name} for name in names])
     run = write_run(
@@ -93,7 +91,7 @@ def sparse(count: int) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
-def test_names_that_rows_do_not_share_are_refused(tmp_path: Path) -> None:
+def test_very_many_different_names_are_an_error(tmp_path: Path) -> None:
     by_kind = {
         "signals of samples": write_log(
             tmp_path / "a.json",
@@ -117,15 +115,15 @@ def test_names_that_rows_do_not_share_are_refused(tmp_path: Path) -> None:
     rows = [{"prediction": 1, "ground_truth": 1, "metadata": part} for part in sparse(9_000)]
     by_kind["metadata of results"] = tmp_path / "d.json"
     by_kind["metadata of results"].write_text(json.dumps({"evaluation_results": rows}))
-    for what, path in by_kind.items():
+    for columns, path in by_kind.items():
         with pytest.raises(
-            DataError, match=rf"{path.name}: the {what} have 9,00\d different names over 9,000 rows"
+            DataError, match=rf"{path.name}: the {columns} have 9,00\d different names in 9,000 rows"
         ):
             read(path)
 
 
 @pytest.mark.nightly
-def test_a_wide_record_is_no_sparse_one(tmp_path: Path) -> None:
+def test_wide_records_are_not_sparse(tmp_path: Path) -> None:
     wide = {f"name{number}": 1.0 for number in range(60_000)}
     path = write_log(tmp_path / "log.json", [{"scores": {"s": {"value": "C", "metadata": wide}}}] * 2)
     printed, kilobytes = run_measured(
@@ -135,32 +133,32 @@ def test_a_wide_record_is_no_sparse_one(tmp_path: Path) -> None:
     assert kilobytes < 300_000
 
 
-def test_participants_that_failed_do_not_multiply_the_items_of_one(tmp_path: Path) -> None:
+def test_failed_participants_do_not_multiply_the_items_of_one_participant(tmp_path: Path) -> None:
     items = {f"i{number}": 1 for number in range(2_000)}
     done = {"participant_id": 0, "success": True, "ground_truth_items": items, "predicted_items": items}
     path = write_run(tmp_path / "run.json", [done, *({"participant_id": n} for n in range(1, 10_000))])
     with pytest.raises(
-        DataError, match="9,999 participants failed, each with the 2,000 items of the 1 that did not"
+        DataError, match="9,999 of 10,000 participants failed, and the others have 2,000 items"
     ):
         read(path)
 
 
-def test_names_are_exact(tmp_path: Path) -> None:
-    whole = [10**30, 10**30 + 1, 2**63, -1]
+def test_large_whole_numbers_as_names_are_exact(tmp_path: Path) -> None:
+    names = [10**30, 10**30 + 1, 2**63, -1]
     records = [
         {"participant_id": name, "success": True, "ground_truth_items": {"x": 1}, "predicted_items": {"x": 1}}
-        for name in whole
+        for name in names
     ]
     items = read(write_run(tmp_path / "run.json", records))
-    assert items.cluster.tolist() == whole
-    assert items.cluster_ids.tolist() == sorted(whole)
+    assert items.cluster.tolist() == names
+    assert items.cluster_ids.tolist() == sorted(names)
     assert items.cluster_index.tolist() == [2, 3, 1, 0]
-    log = read(write_log(tmp_path / "log.json", [{"id": name} for name in whole]))
-    assert log.item.tolist() == whole
+    log = read(write_log(tmp_path / "log.json", [{"id": name} for name in names]))
+    assert log.item.tolist() == names
     assert Items.from_arrays([1, 2], [1, 2], cluster=[2**63, -1]).cluster.tolist() == [2**63, -1]
     with pytest.raises(DataError, match=r"log.json: the item is a number of more than 308 digits at row 0"):
         read(write_log(tmp_path / "log.json", [{"id": 10**400}]))
     back = read(items.to_run_file(tmp_path / "back.json"))
-    assert back.cluster.tolist() == whole
-    assert read(items.to_parquet(tmp_path / "back.parquet")).cluster.tolist() == [str(name) for name in whole]
-    assert read(items.to_frame("polars")).cluster.tolist() == [str(name) for name in whole]
+    assert back.cluster.tolist() == names
+    assert read(items.to_parquet(tmp_path / "back.parquet")).cluster.tolist() == [str(name) for name in names]
+    assert read(items.to_frame("polars")).cluster.tolist() == [str(name) for name in names]

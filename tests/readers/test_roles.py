@@ -1,4 +1,4 @@
-"""Roles of a table beyond truth and prediction: what is guessed, what never is, and what it becomes."""
+"""Fields of a table other than truth and prediction: which are guessed, and how they are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def through(frame: pl.DataFrame, form: str, folder: Path) -> Any:
-    """The same table as a frame or as a file."""
+    """Return a table as a frame or as a file."""
     if form == "frame":
         return frame
     path = folder / f"t.{form}"
@@ -38,7 +38,7 @@ FORMS = ["frame", "csv", "parquet", "jsonl"]
 @pytest.mark.parametrize(
     "name", ["confidence", "CONF", "prob", "Probability", "score", "certainty", "logprob", "msp"]
 )
-def test_a_confidence_is_known_by_its_usual_names(name: str) -> None:
+def test_a_confidence_is_guessed_by_its_usual_names(name: str) -> None:
     items = read(pl.DataFrame({"truth": [1, 0], "prediction": [1, 1], "row": [1, 2], name: [0.5, 0.25]}))
     assert items.provenance["columns"]["confidence"] == name
     assert items.signals["confidence"].values.tolist() == [0.5, 0.25]
@@ -46,7 +46,7 @@ def test_a_confidence_is_known_by_its_usual_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_number_is_no_confidence_for_being_a_number(tmp_path: Path, form: str) -> None:
+def test_a_numeric_column_is_not_guessed_to_be_a_confidence(tmp_path: Path, form: str) -> None:
     frame = pl.DataFrame({"row": [1, 2, 3], "truth": [1, 0, 1], "prediction": [1, 1, 1], "age": [5, 7, 9]})
     items = read(through(frame, form, tmp_path))
     assert "confidence" not in items.provenance["columns"]
@@ -73,7 +73,7 @@ def test_a_number_is_no_confidence_for_being_a_number(tmp_path: Path, form: str)
         ("Correct", [1.0, 0.0, 1.0]),
     ],
 )
-def test_a_verdict_stands_for_truth_and_prediction(
+def test_a_verdict_replaces_truth_and_prediction(
     tmp_path: Path, form: str, name: str, values: list[Any]
 ) -> None:
     source = through(pl.DataFrame({name: values, "prob": [0.9, 0.4, 0.2]}), form, tmp_path)
@@ -82,15 +82,19 @@ def test_a_verdict_stands_for_truth_and_prediction(
     assert items.prediction.tolist() == [1.0, 0.0, 1.0]
     assert items.provenance["columns"] == {"correct": name, "confidence": "prob"}
     if form != "frame":
-        counted = evaluate(source, confidence="prob", engine="duckdb")
-        whole = evaluate(items, confidence="prob", resamples=0)
-        assert counted["prob"].aurc.value == whole["prob"].aurc.value
-        assert counted.loss is not None
-        assert whole.loss is not None
-        assert counted.loss.rule == whole.loss.rule == "loss zero_one: whole-number labels, no scale declared"
+        aggregated = evaluate(source, confidence="prob", engine="duckdb")
+        loaded = evaluate(items, confidence="prob", resamples=0)
+        assert aggregated["prob"].aurc.value == loaded["prob"].aurc.value
+        assert aggregated.loss is not None
+        assert loaded.loss is not None
+        assert (
+            aggregated.loss.rule
+            == loaded.loss.rule
+            == "loss zero_one: whole-number labels, no scale declared"
+        )
 
 
-def test_a_verdict_is_guessed_only_where_nothing_is_predicted() -> None:
+def test_a_verdict_is_guessed_only_if_there_is_no_prediction() -> None:
     columns = {"truth": [1, 0], "prediction": [1, 1], "correct": [False, True]}
     items = read(pl.DataFrame(columns))
     assert items.prediction.tolist() == [1.0, 1.0]
@@ -103,7 +107,7 @@ def test_a_verdict_is_guessed_only_where_nothing_is_predicted() -> None:
     with pytest.raises(ArgumentError, match="which column is the prediction"):
         read(pl.DataFrame({"answer": ["a"], "correct": [True]}), truth="answer")
     with pytest.raises(
-        ArgumentError, match="correct already says what is right; leave truth and prediction out"
+        ArgumentError, match="correct already marks the right answers; name either correct, or truth"
     ):
         read(pl.DataFrame(columns), correct="correct", truth="truth")
 
@@ -112,11 +116,11 @@ def test_an_abstention_has_no_verdict() -> None:
     frame = pl.DataFrame({"correct": [True, None, False], "abstained": [False, True, False]})
     assert read(frame).counts.abstained == 1
     with pytest.raises(
-        DataError, match=r"the prediction \(correct\) is missing at row 1 and nothing says why"
+        DataError, match=r"the prediction \(correct\) is missing at row 1 for an unknown reason"
     ):
         read(frame.drop("abstained"))
     with pytest.raises(
-        DataError, match="'correct' must say right or wrong .* does not at row 0; name the columns"
+        DataError, match="'correct' must contain right or wrong .* does not at row 0; name the columns"
     ):
         read(pl.DataFrame({"correct": ["secret", "C"]}))
 
@@ -132,20 +136,20 @@ def test_a_row_of_weight_two_is_two_rows(tmp_path: Path, form: str) -> None:
     assert items.weight is not None
     assert items.weight.tolist() == [2.0, 1.0, 0.0, 3.0]
     assert items.take(np.array([3, 0])).weight.tolist() == [3.0, 2.0]  # type: ignore[union-attr]
-    found = evaluate(items, confidence="prob", metrics=["accuracy"], resamples=0)
+    result = evaluate(items, confidence="prob", metrics=["accuracy"], resamples=0)
     copies = read(frame[[0, 0, 1, 3, 3, 3]])
     right = evaluate(copies, confidence="prob", metrics=["accuracy"], resamples=0)
-    assert found["prob"].aurc.value == pytest.approx(right["prob"].aurc.value)
-    assert found.metrics is not None
-    assert found.metrics["accuracy"].value == pytest.approx(5 / 6)
+    assert result["prob"].aurc.value == pytest.approx(right["prob"].aurc.value)
+    assert result.metrics is not None
+    assert result.metrics["accuracy"].value == pytest.approx(5 / 6)
 
 
-def test_bad_weights() -> None:
+def test_bad_weights_are_errors() -> None:
     frame = pl.DataFrame({"truth": [1, 0], "prediction": [1, 1], "weight": [1.0, -1.0], "zero": [0, 0]})
-    assert read(frame).weight is None  # never guessed: it may be a patient's
+    assert read(frame).weight is None  # never guessed: it may be the weight of a patient
     with pytest.raises(DataError, match=r"weight \(weight\): weight must not be negative, got -1 at row 1"):
         read(frame, weight="weight")
-    with pytest.raises(DataError, match=r"weight \(zero\): weight is zero throughout"):
+    with pytest.raises(DataError, match=r"weight \(zero\): weight is zero in every row"):
         read(frame, weight="zero")
     with pytest.raises(
         DataError, match="the column 'weight' is empty or nan at row 1; every row needs a value"
@@ -153,7 +157,7 @@ def test_bad_weights() -> None:
         read(frame.with_columns(weight=pl.Series([1.0, None])), weight="weight")
 
 
-def test_an_engine_weighs_rows(tmp_path: Path) -> None:
+def test_an_engine_uses_weights(tmp_path: Path) -> None:
     columns = {"truth": [1, 0, 1], "prediction": [1, 1, None], "prob": [0.9, 0.4, 0.1], "w": [2.0, 1.0, 5.0]}
     pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
     path = tmp_path / "t.parquet"
@@ -174,7 +178,7 @@ def test_an_engine_weighs_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_intervals_are_judged_from_a_table(tmp_path: Path, form: str) -> None:
+def test_intervals_are_evaluated_from_a_table(tmp_path: Path, form: str) -> None:
     frame = pl.DataFrame(
         {
             "y": [1.0, 2.5, 3.0, 4.0],
@@ -187,10 +191,10 @@ def test_intervals_are_judged_from_a_table(tmp_path: Path, form: str) -> None:
     assert items.intervals is not None
     assert items.intervals[:3].tolist() == [[0.0, 2.0], [0.0, 2.0], [0.0, 4.0]]
     assert items.counts.abstained == 1
-    found = evaluate(items, metrics=["interval_coverage", "interval_mean_width"], resamples=0).metrics
-    assert found is not None
-    assert found["interval_coverage"].value == pytest.approx(2 / 3)
-    assert found["interval_mean_width"].value == pytest.approx(8 / 3)
+    result = evaluate(items, metrics=["interval_coverage", "interval_mean_width"], resamples=0).metrics
+    assert result is not None
+    assert result["interval_coverage"].value == pytest.approx(2 / 3)
+    assert result["interval_mean_width"].value == pytest.approx(8 / 3)
 
 
 def test_bounds_are_never_guessed_and_must_be_in_order() -> None:
@@ -206,7 +210,7 @@ def test_bounds_are_never_guessed_and_must_be_in_order() -> None:
     with pytest.raises(DataError, match="the interval has no lower or no upper bound at row 1"):
         read(gap, low="low", high="high")
     with pytest.raises(
-        DataError, match=r"the prediction \(low, high\) is missing at row 1 and nothing says why"
+        DataError, match=r"the prediction \(low, high\) is missing at row 1 for an unknown reason"
     ):
         read(gap.drop("prediction"), low="low", high="high")
 
@@ -231,25 +235,25 @@ def _as_text(lists: list[list[str]]) -> list[Any]:
 
 @pytest.mark.parametrize("written", [_as_lists, _as_json, _as_text])
 @pytest.mark.parametrize("form", FORMS)
-def test_sets_are_judged_from_a_table(
+def test_sets_are_evaluated_from_a_table(
     tmp_path: Path, form: str, written: Callable[[list[list[str]]], list[Any]]
 ) -> None:
     if form == "csv" and written is _as_lists:
-        written = _as_json  # a CSV file has no lists of its own
+        written = _as_json  # a CSV file has no lists
     frame = pl.DataFrame({"label": TRUTH, "labels": written(LISTS)})
     items = read(through(frame, form, tmp_path), truth="label", set="labels")
     assert items.classes == ("bird", "cat", "dog")
     assert items.sets is not None
     assert items.sets.astype(int).tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 1, 0]]
     assert items.class_index.tolist() == [1, 1, 0, 1]
-    found = evaluate(items, metrics=["set_coverage", "set_mean_width"], resamples=0).metrics
-    assert found is not None
-    # Rows 0 and 3 hold their truth, and the sets have 2, 1, 0 and 1 labels.
-    assert found["set_coverage"].value == 0.5
-    assert found["set_mean_width"].value == 1.0
+    result = evaluate(items, metrics=["set_coverage", "set_mean_width"], resamples=0).metrics
+    assert result is not None
+    # The sets of rows 0 and 3 contain the truth, and the sets have 2, 1, 0 and 1 labels.
+    assert result["set_coverage"].value == 0.5
+    assert result["set_mean_width"].value == 1.0
 
 
-def test_sets_of_numbers_and_of_the_abstained() -> None:
+def test_sets_may_contain_numbers_and_be_missing_for_abstentions() -> None:
     frame = pl.DataFrame(
         {
             "truth": [10, 2, 2],
@@ -262,9 +266,9 @@ def test_sets_of_numbers_and_of_the_abstained() -> None:
     items = read(frame, set="set")
     assert items.classes == ("2", "10")
     assert items.class_index.tolist() == [1, 0, 0]
-    found = evaluate(items, metrics=["set_coverage", "accuracy"], resamples=0).metrics
-    assert found is not None
-    assert found["set_coverage"].value == 0.5
+    result = evaluate(items, metrics=["set_coverage", "accuracy"], resamples=0).metrics
+    assert result is not None
+    assert result["set_coverage"].value == 0.5
     missing = frame.with_columns(
         abstained=pl.Series([False, True, False]), prediction=pl.Series([1, None, 2])
     )
@@ -291,7 +295,7 @@ def test_sets_of_numbers_and_of_the_abstained() -> None:
     ],
 )
 @pytest.mark.parametrize("form", FORMS)
-def test_what_may_be_the_cluster_is_named(
+def test_a_possible_cluster_column_is_reported(
     tmp_path: Path, form: str, columns: dict[str, list[Any]], expected: str | None
 ) -> None:
     frame = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 1], "prob": [0.1, 0.2, 0.3], **columns})
@@ -299,8 +303,8 @@ def test_what_may_be_the_cluster_is_named(
     items = read(source, signals=(), metadata=())
     assert items.provenance.get("possible_cluster") == expected
     if form != "frame":
-        counted = evaluate(source, confidence="prob", engine="duckdb")
-        assert counted.provenance.get("possible_cluster") == expected
+        aggregated = evaluate(source, confidence="prob", engine="duckdb")
+        assert aggregated.provenance.get("possible_cluster") == expected
     if expected is not None:
         assert "possible_cluster" not in read(source, cluster=expected).provenance
 
@@ -318,15 +322,15 @@ def test_an_open_frame_has_the_columns_of_a_file(tmp_path: Path) -> None:
         assert table.flags("flag").tolist() == [True, False]
         with pytest.raises(DataError, match="the column 'text' is empty or nan at row 1"):
             table.labels("text")
-        with pytest.raises(DataError, match="the column 'parts' must hold numbers, and it is nested"):
+        with pytest.raises(DataError, match="the column 'parts' must hold numbers, but it is nested"):
             table.numbers("parts")
-    with pytest.raises(ArgumentError, match="run_a.json: a run file, and this takes a table"):
+    with pytest.raises(ArgumentError, match="run_a.json: is a run file, but a table is required"):
         open_table("tests/data/examples/run_a.json")
-    with pytest.raises(ArgumentError, match="format is for files"):
+    with pytest.raises(ArgumentError, match="format applies only to files"):
         open_table(frame, format="csv")
 
 
-def test_items_keep_what_arrays_give() -> None:
+def test_items_keep_weights_intervals_and_sets_of_arrays() -> None:
     items = Items.from_arrays(
         [0, 1, 1],
         [0, None, 1],
@@ -350,7 +354,7 @@ def test_items_keep_what_arrays_give() -> None:
     ("given", "error", "message"),
     [
         ({"weight": [1, math.nan]}, DataError, "weight is nan at row 1"),
-        ({"weight": [1]}, DataError, "weight has 1 rows where 2 were expected"),
+        ({"weight": [1]}, DataError, "weight has 1 rows, but 2 were expected"),
         ({"intervals": [[0, 1]]}, DataError, r"intervals must have the shape \(2, 2\), got \(1, 2\)"),
         ({"intervals": [[0, 1], [math.nan, 1]]}, DataError, "no lower or no upper bound at row 1"),
         (
@@ -360,13 +364,17 @@ def test_items_keep_what_arrays_give() -> None:
         ),
         ({"sets": [[1, 0]]}, DataError, r"sets must have the shape \(2, classes\)"),
         ({"sets": [[1, 0], [0.5, 1]]}, DataError, "sets must hold booleans"),
-        ({"sets": [[1], [1]]}, DataError, "the truth is none of the 1 classes at row 1"),
+        ({"sets": [[1], [1]]}, DataError, "the truth is not one of the 1 classes at row 1"),
         (
             {"sets": [[1, 0], [0, 1]], "classes": ["a", "A"]},
             ArgumentError,
             "name each of the 2 columns of sets once",
         ),
-        ({"classes": ["a"]}, ArgumentError, "classes name the columns of sets, and there are no sets"),
+        (
+            {"classes": ["a"]},
+            ArgumentError,
+            "classes are the names of the columns of sets, but there are no sets",
+        ),
     ],
 )
 def test_bad_arrays_are_refused(given: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -387,13 +395,13 @@ def test_bad_arrays_are_refused(given: dict[str, Any], error: type[Exception], m
         ("bus", "cluster"),
     ],
 )
-def test_a_cluster_is_called_by_its_column(tmp_path: Path, column: str, noun: str) -> None:
+def test_the_noun_for_clusters_is_the_name_of_their_column(tmp_path: Path, column: str, noun: str) -> None:
     frame = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 1], column: ["a", "b", "b"]})
     assert read(frame, cluster=column).cluster_noun == noun
     frame.write_csv(tmp_path / "t.csv")
-    found = check(tmp_path / "t.csv", cluster=column)
-    assert found.clusters.noun == noun
-    # A log with the same key calls them the same.
+    result = check(tmp_path / "t.csv", cluster=column)
+    assert result.clusters.noun == noun
+    # The noun is the same in a log with the same key.
     log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []}
     log["samples"] = [
         {
@@ -409,7 +417,7 @@ def test_a_cluster_is_called_by_its_column(tmp_path: Path, column: str, noun: st
     assert read(tmp_path / "log.json", cluster_by=column).cluster_noun == noun
 
 
-def test_a_guessed_confidence_of_words_gives_way_to_named_signals() -> None:
+def test_a_guessed_confidence_of_words_is_ignored_if_signals_are_named() -> None:
     frame = pl.DataFrame(
         {"truth": [1, 0], "prediction": [1, 1], "confidence": ["high", "low"], "margin": [0.9, 0.1]}
     )

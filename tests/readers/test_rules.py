@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("rule", "answer", "found"),
+    ("rule", "answer", "expected"),
     [
         ("choice:E", "E", "abstained"),
         ("choice:E", " e ", "abstained"),
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
         ("regex:x", None, "undetermined"),
     ],
 )
-def test_three_values(rule: str, answer: str | None, found: str) -> None:
-    assert AbstentionRule.parse(rule).determine(answer).value == found
+def test_a_rule_classifies_an_answer(rule: str, answer: str | None, expected: str) -> None:
+    assert AbstentionRule.parse(rule).determine(answer).value == expected
 
 
-def test_a_refusal_that_was_judged_right_cannot_be_told() -> None:
+def test_a_refusal_that_was_graded_as_right_is_undetermined() -> None:
     rule = AbstentionRule.parse("regex:sorry")
     assert rule.determine("sorry, it is Paris", right=True).value == "undetermined"
     assert rule.determine("sorry, it is Paris", right=False).value == "abstained"
     assert rule.determine("Paris", right=True).value == "answered"
 
 
-def test_phrases_from_a_file(tmp_path: Path) -> None:
+def test_phrases_are_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "phrases.txt").write_text("I don't know\n\ncannot say\n")
     rule = AbstentionRule.parse(f"phrases:@{tmp_path / 'phrases.txt'}")
     assert rule.determine("That I cannot say").value == "abstained"
@@ -55,10 +55,10 @@ def test_phrases_from_a_file(tmp_path: Path) -> None:
         ("E", "must be choice:<choice>, regex:<pattern> or phrases:"),
         ("choice: ", "needs a choice"),
         ("regex:", "needs a pattern"),
-        ("regex:(", "is no regular expression"),
+        ("regex:(", "is not a regular expression"),
         ("phrases: | ", "needs phrases"),
     ],
 )
-def test_rules_that_are_none(rule: str, message: str) -> None:
+def test_invalid_rules_are_errors(rule: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         AbstentionRule.parse(rule)

@@ -61,7 +61,7 @@ def first(run: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def test_columns(tmp_path: Path) -> None:
+def test_a_run_file_is_read_into_columns(tmp_path: Path) -> None:
     path = write(tmp_path, RUN)
     items = read(path)
     assert repr(items) == "Items(4 items in 2 participants: 1 answered, 1 abstained, 2 failed, 0 unscored)"
@@ -79,7 +79,7 @@ def test_columns(tmp_path: Path) -> None:
     assert provenance == expected
 
 
-def test_older_form(tmp_path: Path) -> None:
+def test_the_older_form_is_read(tmp_path: Path) -> None:
     def older(run: dict[str, Any]) -> None:
         del run["run_metadata"]
         del run["experiments"][0]["provenance"]
@@ -92,18 +92,18 @@ def test_older_form(tmp_path: Path) -> None:
     assert items.provenance["mode"] is None
 
 
-def test_true_and_false_are_no_numbers(tmp_path: Path) -> None:
-    def beside_a_number(run: dict[str, Any]) -> None:
+def test_booleans_among_numbers_are_errors(tmp_path: Path) -> None:
+    def next_to_a_number(run: dict[str, Any]) -> None:
         signals = first(run)["item_signals"]
         signals["Sleep"]["margin"], signals["Tired"]["margin"] = 0.5, True
 
-    place = r"participant 300, item {} of .*run.json \(1 such items\); a signal must be a number or null"
-    with pytest.raises(DataError, match="signal margin is true or false for " + place.format("Tired")):
-        read(write(tmp_path, changed(beside_a_number)))
-    # What the format knows to be a number must be one, even where no number stands beside it.
-    alone = changed(lambda run: first(run)["item_signals"]["Sleep"].update(token_msp=True))
-    with pytest.raises(DataError, match="signal token_msp is true or false for " + place.format("Sleep")):
-        read(write(tmp_path, alone))
+    location = r"participant 300, item {} of .*run.json \(1 such items\); a signal must be a number or null"
+    with pytest.raises(DataError, match="signal margin is true or false for " + location.format("Tired")):
+        read(write(tmp_path, changed(next_to_a_number)))
+    # A signal that the format defines as a number must be one, even if no other item has a number.
+    single = changed(lambda run: first(run)["item_signals"]["Sleep"].update(token_msp=True))
+    with pytest.raises(DataError, match="signal token_msp is true or false for " + location.format("Sleep")):
+        read(write(tmp_path, single))
     flag = changed(lambda run: first(run)["item_signals"]["Sleep"].update(retried=True))
     items = read(write(tmp_path, flag))
     assert items.metadata["retried"].tolist() == [True, None, None, None]
@@ -111,10 +111,12 @@ def test_true_and_false_are_no_numbers(tmp_path: Path) -> None:
         confidence_values(items, "retried")
 
 
-def test_text_where_a_confidence_needs_numbers(tmp_path: Path) -> None:
+def test_text_in_a_signal_of_a_confidence_is_an_error(tmp_path: Path) -> None:
     words = changed(lambda run: first(run)["item_signals"]["Sleep"].update(token_msp="0.5"))
     items = read(write(tmp_path, words))
-    message = "token_msp needs numbers in token_msp, which holds other things for participant 300, item Sleep"
+    message = (
+        "token_msp needs numbers in token_msp, which contains other values for participant 300, item Sleep"
+    )
     with pytest.raises(SignalError, match=message):
         confidence_values(items, "token_msp")
 
@@ -124,12 +126,12 @@ def test_a_missing_truth_is_unscored(tmp_path: Path) -> None:
     assert items.counts.unscored == 1
 
 
-def test_nobody_succeeded(tmp_path: Path) -> None:
+def test_items_of_failed_participants_are_failed(tmp_path: Path) -> None:
     items = read(write(tmp_path, changed(lambda run: first(run).update(success=False))))
     assert (items.counts.failed, items.counts.n) == (2, 0)
 
 
-def test_another_scale(tmp_path: Path) -> None:
+def test_another_scale_can_be_declared(tmp_path: Path) -> None:
     run = changed(lambda run: first(run)["predicted_items"].update(Sleep=9))
     path = write(tmp_path, run)
     assert read(path, scale=(0, 10)).prediction[0] == 9
@@ -137,7 +139,7 @@ def test_another_scale(tmp_path: Path) -> None:
     assert read(write(tmp_path, run)).scale == (0.0, 9.0)
 
 
-def test_modes(tmp_path: Path) -> None:
+def test_a_mode_must_be_chosen_from_several(tmp_path: Path) -> None:
     run = copy.deepcopy(RUN)
     other = copy.deepcopy(run["experiments"][0])
     other["provenance"] = {}
@@ -145,14 +147,14 @@ def test_modes(tmp_path: Path) -> None:
     run["experiments"].append(other)
     path = write(tmp_path, run)
     assert read(path, mode="zero_shot").provenance["mode"] == "zero_shot"
-    with pytest.raises(ArgumentError, match="holds 2 experiments; choose a mode: few_shot, zero_shot"):
+    with pytest.raises(ArgumentError, match="has 2 experiments; choose a mode: few_shot, zero_shot"):
         read(path)
     with pytest.raises(
         ArgumentError, match=r"no mode 'few-shot' \(did you mean 'few_shot'\?\); modes here: few_shot, zero"
     ):
         read(path, mode="few-shot")
     run["experiments"].append(other)
-    with pytest.raises(FormatError, match="'zero_shot' stands in 2 experiments"):
+    with pytest.raises(FormatError, match="'zero_shot' is in 2 experiments"):
         read(write(tmp_path, run), mode="zero_shot")
 
 
@@ -176,7 +178,7 @@ BAD: dict[str, tuple[object, type[AbstainError], str]] = {
         FormatError,
         "a whole number has 5,000 digits; at most 308 can be read",
     ),
-    "duplicate key": ('{"experiments": [], "experiments": []}', FormatError, "'experiments' stands twice"),
+    "duplicate key": ('{"experiments": [], "experiments": []}', FormatError, "'experiments' appears twice"),
     "nested": ("[" * 100_000, FormatError, "nested too deeply|not JSON"),
     "a list": ([], FormatError, "not a run file"),
     "no experiments": ({"experiments": []}, FormatError, "has no experiments"),
@@ -192,7 +194,7 @@ BAD: dict[str, tuple[object, type[AbstainError], str]] = {
         FormatError,
         "number for some participants and text for others",
     ),
-    "duplicate participant": (changed(_twice), DataError, "participant 300 stands twice"),
+    "duplicate participant": (changed(_twice), DataError, "participant 300 appears twice"),
     "lacks an item": (changed(_lacks), DataError, "participant 300: predicted_items lacks Sleep"),
     "another item": (
         changed(lambda run: first(run)["item_signals"].update(Mood={})),
@@ -228,7 +230,7 @@ BAD: dict[str, tuple[object, type[AbstainError], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_files(name: str, tmp_path: Path) -> None:
+def test_bad_files_are_errors(name: str, tmp_path: Path) -> None:
     content, error, message = BAD[name]
     with pytest.raises(error, match=message) as caught:
         read(write(tmp_path, content))
@@ -239,7 +241,9 @@ def test_bad_files(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"), [("pop", "lacks Sleep"), ("add", "has, unlike most participants, Mood")]
 )
-def test_whoever_differs_from_the_others_is_named(change: str, message: str, tmp_path: Path) -> None:
+def test_the_error_for_different_items_names_the_participant(
+    change: str, message: str, tmp_path: Path
+) -> None:
     def differ(run: dict[str, Any]) -> None:
         results = run["experiments"][0]["results"]["results"]
         results[1:] = [copy.deepcopy(results[0]) | {"participant_id": number} for number in (301, 302)]
@@ -253,21 +257,21 @@ def test_whoever_differs_from_the_others_is_named(change: str, message: str, tmp
         read(write(tmp_path, changed(differ)))
 
 
-def test_not_text(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_bytes(b"\xff\x00{")
     with pytest.raises(FormatError, match="not UTF-8 text at byte 0"):
         read(path)
 
 
-def test_no_such_file_and_a_directory(tmp_path: Path) -> None:
+def test_a_missing_file_and_an_empty_folder_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="no such file"):
         read(tmp_path / "none.json")
-    with pytest.raises(ArgumentError, match="a folder with no log and no table; name files"):
+    with pytest.raises(ArgumentError, match="a folder with no log and no table; pass files"):
         read(tmp_path)
 
 
-def test_the_shipped_example() -> None:
+def test_the_example_file_is_read() -> None:
     items = read(Path(__file__).parent.parent / "data" / "examples" / "run_a.json", mode="zero_shot")
     assert items.counts.n == 28 * 8
     assert np.isin(items.truth[items.answered], (0, 1, 2, 3)).all()

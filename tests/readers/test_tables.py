@@ -46,8 +46,8 @@ def records(count: int = 60) -> list[dict[str, Any]]:
     return rows
 
 
-def doors(folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The same rows in every form that a table can have."""
+def sources(folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the same rows in every form that a table can have."""
     frame = pl.DataFrame(rows, infer_schema_length=None)
     frame.write_csv(folder / "t.csv")
     frame.write_csv(folder / "t.tsv", separator="\t")
@@ -88,38 +88,40 @@ def expected(rows: list[dict[str, Any]]) -> Items:
     )
 
 
-def test_the_same_numbers_through_every_door(tmp_path: Path) -> None:
+def test_every_form_of_a_table_has_the_same_numbers(tmp_path: Path) -> None:
     rows = records()
     items = expected(rows)
     right = evaluate(items, loss="zero_one", resamples=200)["confidence"]
-    for name, source in doors(tmp_path, rows).items():
-        found = read(source, **ROLES)
-        assert found.counts == items.counts, name
-        assert found.truth.tolist() == items.truth.tolist(), name
-        assert found.prediction[found.answered].tolist() == items.prediction[items.answered].tolist(), name
-        assert found.cluster.tolist() == items.cluster.tolist(), name
-        assert set(found.signals) == {"confidence", "prob", "margin"}, name
-        assert found.metadata["note"].tolist() == [row["note"] for row in rows], name
-        result = evaluate(found, loss="zero_one", resamples=200)["confidence"]
-        for figure in ("cmax", "aurc", "augrc", "eaurc"):
-            assert getattr(result, figure) == getattr(right, figure), (name, figure)
+    for name, source in sources(tmp_path, rows).items():
+        items_read = read(source, **ROLES)
+        assert items_read.counts == items.counts, name
+        assert items_read.truth.tolist() == items.truth.tolist(), name
+        assert (
+            items_read.prediction[items_read.answered].tolist() == items.prediction[items.answered].tolist()
+        ), name
+        assert items_read.cluster.tolist() == items.cluster.tolist(), name
+        assert set(items_read.signals) == {"confidence", "prob", "margin"}, name
+        assert items_read.metadata["note"].tolist() == [row["note"] for row in rows], name
+        result = evaluate(items_read, loss="zero_one", resamples=200)["confidence"]
+        for metric in ("cmax", "aurc", "augrc", "eaurc"):
+            assert getattr(result, metric) == getattr(right, metric), (name, metric)
 
 
-def test_the_same_numbers_from_a_run_file(tmp_path: Path) -> None:
+def test_an_exported_run_file_has_the_same_numbers(tmp_path: Path) -> None:
     path = Path("tests/data/examples/run_a.json")
     items = read(path, mode="few_shot")
     right = evaluate(items, confidence="token_msp", loss="abs", resamples=100)["token_msp"]
     for backend in ("pandas", "polars", "pyarrow"):
-        found = evaluate(read(items.to_frame(backend)), confidence="token_msp", loss="abs", resamples=100)
-        assert found["token_msp"].aurc == right.aurc
+        result = evaluate(read(items.to_frame(backend)), confidence="token_msp", loss="abs", resamples=100)
+        assert result["token_msp"].aurc == right.aurc
     items.to_frame("polars").drop("consistency_samples.json").write_csv(tmp_path / "t.csv")
     items.to_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        found = evaluate(read(tmp_path / name), confidence="token_msp", loss="abs", resamples=100)
-        assert found["token_msp"].augrc == right.augrc
+        result = evaluate(read(tmp_path / name), confidence="token_msp", loss="abs", resamples=100)
+        assert result["token_msp"].augrc == right.augrc
 
 
-def test_usual_names_are_guessed_and_announced() -> None:
+def test_columns_with_usual_names_are_guessed_and_reported() -> None:
     frame = pl.DataFrame({"Label": [1, 0], "pred": [1, 1], "prob": [0.9, 0.1], "patient_id": ["a", "b"]})
     items = read(frame)
     assert items.provenance["columns"] == {
@@ -135,21 +137,21 @@ def test_usual_names_are_guessed_and_announced() -> None:
     assert named.provenance["guessed"] == ("confidence", "cluster")
 
 
-def test_doubtful_names_are_asked_for() -> None:
+def test_ambiguous_columns_are_errors() -> None:
     frame = pl.DataFrame({"label": [1], "target": [1], "pred": [1]})
     with pytest.raises(ArgumentError, match="truth could be label or target; name the column"):
         read(frame)
     assert len(read(frame, truth="label")) == 1
     with pytest.raises(ArgumentError, match="which column is the prediction.*columns: truth, x"):
         read(pl.DataFrame({"truth": [1], "x": [1]}))
-    # The very name of a role leaves no doubt.
+    # A column with the name of the field itself is not ambiguous.
     assert read(frame.with_columns(truth=pl.lit(0))).truth.tolist() == [0.0]
 
 
-def test_null_predictions_mean_what_the_user_says() -> None:
+def test_the_meaning_of_null_predictions_must_be_set() -> None:
     frame = pd.DataFrame({"truth": [1, 0, 1], "prediction": [1, None, np.nan]})
     with pytest.raises(
-        DataError, match=r"prediction \(prediction\) is missing at row 1, 2 and nothing says why"
+        DataError, match=r"prediction \(prediction\) is missing at row 1, 2 for an unknown reason"
     ):
         read(frame)
     assert read(frame, null_prediction="abstained").counts.abstained == 2
@@ -185,8 +187,8 @@ def test_types_and_nulls_are_kept() -> None:
         read(frame, signals=["nested"])
 
 
-def test_only_what_is_asked_for_is_kept(tmp_path: Path) -> None:
-    source = doors(tmp_path, records())["parquet"]
+def test_only_requested_columns_are_kept(tmp_path: Path) -> None:
+    source = sources(tmp_path, records())["parquet"]
     items = read(source, **ROLES, signals=(), metadata=())
     assert set(items.signals) == {"confidence", "prob"}
     assert not items.metadata
@@ -196,7 +198,7 @@ def test_only_what_is_asked_for_is_kept(tmp_path: Path) -> None:
     assert set(read(source, **ROLES, metadata=["margin"]).metadata) == {"margin"}
 
 
-def test_a_signal_of_an_abstention_need_not_be_there(tmp_path: Path) -> None:
+def test_a_signal_may_be_missing_for_an_abstention(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("label,pred,prob,abstained\n1,1,0.5,false\n0,,,true\n")
     result = evaluate(read(tmp_path / "t.csv"), loss="zero_one", resamples=0)["confidence"]
     assert result.cmax.value == 0.5
@@ -208,12 +210,12 @@ def test_a_signal_of_an_abstention_need_not_be_there(tmp_path: Path) -> None:
         evaluate(read(tmp_path / "t.csv"), loss="zero_one", resamples=0)
 
 
-def test_abstention_rules_on_a_column() -> None:
+def test_an_abstention_rule_is_applied_to_predictions() -> None:
     frame = pl.DataFrame({"truth": ["a", "b", "unsure", "a"], "prediction": ["a", "unsure", "unsure", "b"]})
     items = read(frame, abstain_rule="choice:Unsure")
     assert items.abstained.tolist() == [False, True, False, False]
-    said = items.provenance["abstention_rule"]
-    assert said == {"rule": "choice:Unsure", "answered": 2, "abstained": 1, "undetermined": 1}
+    counts = items.provenance["abstention_rule"]
+    assert counts == {"rule": "choice:Unsure", "answered": 2, "abstained": 1, "undetermined": 1}
     numbers = pl.DataFrame({"truth": [1.0, 2.0], "prediction": [-1.0, 2.0]})
     assert read(numbers, abstain_rule="choice:-1").counts.abstained == 1
 
@@ -222,7 +224,7 @@ def test_csv_values_are_text_until_all_are_numbers(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("truth,prediction,code,x\n1,1,001,1e3\n01,unsure,002, 2\n")
     items = read(path)
-    # Truth and prediction are taken alike, and 01 is not 1.
+    # Truth and prediction are read by the same rule, and 01 is not 1.
     assert items.truth.tolist() == ["1", "01"]
     assert items.prediction.tolist() == ["1", "unsure"]
     assert items.metadata["code"].tolist() == ["001", "002"]
@@ -275,16 +277,16 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "blank": ("t.jsonl", b" \n ", "the file is empty"),
     "header alone": ("t.csv", b"truth,prediction\n", "the table has no rows"),
     "truncated Parquet": ("t.parquet", b"PAR1" + bytes(300), "the Parquet file is damaged or cut off"),
-    "short row": ("t.csv", b"truth,prediction\n1,1\n0\n1,0\n", "line 3 has 1 fields where the header has 2"),
+    "short row": ("t.csv", b"truth,prediction\n1,1\n0\n1,0\n", "line 3 has 1 fields, but the header has 2"),
     "long row": (
         "t.csv",
         b"truth,prediction\n1,1\n0,1,secret\n",
-        "line 3 has 3 fields where the header has 2",
+        "line 3 has 3 fields, but the header has 2",
     ),
-    "open quote": ("t.csv", b'truth,prediction\n1,"1\n0,1\n', "line . is no CSV row"),
+    "open quote": ("t.csv", b'truth,prediction\n1,"1\n0,1\n', "line . is not a CSV row"),
     "twice": ("t.csv", b"truth,truth\n1,1\n", "columns 1 and 2 have the same name; rename one"),
     "not UTF-8": ("t.csv", b"truth,prediction\n\xff\xfe,1\n", "not UTF-8 text"),
-    "binary": ("t.dat", b"\x89PNG\x00\x00", "neither text nor any format known here"),
+    "binary": ("t.dat", b"\x89PNG\x00\x00", "not text, and not one of the supported formats"),
     "arrow file": ("t.arrow", b"ARROW1\x00\x00", "open it with pyarrow and pass the table"),
     "broken line": (
         "t.jsonl",
@@ -312,7 +314,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_files(tmp_path: Path, name: str) -> None:
+def test_bad_files_are_errors(tmp_path: Path, name: str) -> None:
     file_name, content, message = BAD_FILES[name]
     path = tmp_path / file_name
     path.write_bytes(content)
@@ -321,7 +323,7 @@ def test_bad_files(tmp_path: Path, name: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_parquet_file_that_was_cut_off(tmp_path: Path) -> None:
+def test_a_parquet_file_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
     pl.DataFrame(records()).write_parquet(tmp_path / "t.parquet")
     content = (tmp_path / "t.parquet").read_bytes()
     (tmp_path / "t.parquet").write_bytes(content[: len(content) // 2])
@@ -343,16 +345,16 @@ BAD_TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
         {"confidence": "prob"},
         r"text \(first at row 1\)",
     ),
-    "booleans for numbers": ({"prob": [True, False, True]}, {"confidence": "prob"}, "holds booleans"),
+    "booleans for numbers": ({"prob": [True, False, True]}, {"confidence": "prob"}, "contains booleans"),
     "duplicate items": (
         {"item": ["a", "b", "a"]},
         {},
-        r"item ids \(item\) must be unique; one stands again at row 2",
+        r"item ids \(item\) must be unique; there is a duplicate at row 2",
     ),
     "duplicates in a cluster": (
         {"item": ["a", "a", "a"], "cluster": [1, 2, 1]},
         {},
-        "unique within one cluster; one stands again at row 2",
+        "unique within one cluster; there is a duplicate at row 2",
     ),
     "missing cluster": ({"cluster": ["a", None, "b"]}, {}, "column 'cluster' is empty or nan at row 1"),
     "odd flags": (
@@ -364,19 +366,19 @@ BAD_TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
     "both": (
         {"abstained": [True, False, False], "failed": [True, False, False]},
         {},
-        "an item has one outcome, and is both abstained and failed at row 0",
+        "an item can have only one outcome, but is both abstained and failed at row 0",
     ),
     "odd outcomes": (
         {"outcome": ["answered", "gone", "failed"]},
         {},
-        "'outcome' must say answered.* at row 1",
+        "'outcome' must contain answered.* at row 1",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
 @pytest.mark.parametrize("form", ["frame", "parquet", "jsonl"])
-def test_bad_tables(tmp_path: Path, name: str, form: str) -> None:
+def test_bad_tables_are_errors(tmp_path: Path, name: str, form: str) -> None:
     columns, options, message = BAD_TABLES[name]
     frame = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 0], **columns})
     source: Any = frame
@@ -384,9 +386,9 @@ def test_bad_tables(tmp_path: Path, name: str, form: str) -> None:
         frame.write_parquet(source := tmp_path / "t.parquet")
     elif form == "jsonl":
         frame.write_ndjson(source := tmp_path / "t.jsonl")
-    # A frame counts rows from 0, a Parquet file from 1, and a file of text has lines.
+    # Rows of a frame are counted from 0, rows of a Parquet file from 1, and text files have lines.
     shift, word = {"frame": (0, "row"), "parquet": (1, "row"), "jsonl": (1, "line")}[form]
-    message = re.sub(r"row ([\d, ]+)", lambda found: f"{word} {_shifted(found[1], shift)}", message)
+    message = re.sub(r"row ([\d, ]+)", lambda items_read: f"{word} {_shifted(items_read[1], shift)}", message)
     with pytest.raises((ArgumentError, DataError), match=message):
         read(source, **options)
 
@@ -395,44 +397,44 @@ def _shifted(rows: str, shift: int) -> str:
     return ", ".join(str(int(row) + shift) for row in rows.split(","))
 
 
-def test_sources_that_are_none(tmp_path: Path) -> None:
+def test_invalid_sources_are_errors(tmp_path: Path) -> None:
     (tmp_path / "preds.csv").write_text("a\n")
     with pytest.raises(ArgumentError, match=r"pred.csv: no such file \(did you mean 'preds.csv'\?\)"):
         read(tmp_path / "pred.csv")
     (tmp_path / "other.parquet").touch()
-    with pytest.raises(ArgumentError, match="a folder with 1 .parquet, 1 .csv; name files"):
+    with pytest.raises(ArgumentError, match="a folder with 1 .parquet, 1 .csv; pass files"):
         read(tmp_path)
-    with pytest.raises(ArgumentError, match="no file fits this pattern"):
+    with pytest.raises(ArgumentError, match="no file matches this pattern"):
         read(str(tmp_path / "*.eval"))
     with pytest.raises(ArgumentError, match="no file was named"):
         read([])
-    with pytest.raises(DataError, match="two columns of one name"):
+    with pytest.raises(DataError, match="two columns of the frame have the same name"):
         read(pd.DataFrame([[1, 1, 2]], columns=["truth", "prediction", "prediction"]))
     with pytest.raises(ArgumentError, match="a source of type dict cannot be read; pass a path"):
         read({"truth": [1]})
     with pytest.raises(ArgumentError, match="unknown format 'xml'"):
         read(tmp_path / "preds.csv", format="xml")
-    with pytest.raises(ArgumentError, match="format is for files"):
+    with pytest.raises(ArgumentError, match="format applies only to files"):
         read(pl.DataFrame(), format="csv")
     with pytest.raises(ArgumentError, match="a CSV table has no mode to choose"):
         read(tmp_path / "preds.csv", mode="few_shot")
-    with pytest.raises(ArgumentError, match="truth names a column of a table, and this is a run file"):
+    with pytest.raises(ArgumentError, match="truth names a column of a table, but this is a run file"):
         read("tests/data/examples/run_a.json", truth="x")
     with pytest.raises(
-        ArgumentError, match="weight names a column of a table, and this is an evaluation file"
+        ArgumentError, match="weight names a column of a table, but this is an evaluation file"
     ):
         read("tests/data/examples/run_a.json", format="evaluation", weight="x")
-    with pytest.raises(ArgumentError, match="a run file knows its clusters"):
+    with pytest.raises(ArgumentError, match="a run file already has clusters"):
         read("tests/data/examples/run_a.json", cluster="x")
     (tmp_path / "x.jsonl").write_text('{"truth": 1, "prediction": 1}\n')
     with pytest.raises(FormatError, match="of different formats"):
         read([tmp_path / "preds.csv", tmp_path / "x.jsonl"])
     (tmp_path / "other.csv").write_text("b\n")
-    with pytest.raises(FormatError, match="its columns are not those of"):
+    with pytest.raises(FormatError, match="its columns differ from those of"):
         read([tmp_path / "preds.csv", tmp_path / "other.csv"])
 
 
-def test_a_compressed_table_that_is_cut_off(tmp_path: Path) -> None:
+def test_a_compressed_table_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     rows = "".join(f"{row % 2},1,{np.sin(row)}\n" for row in range(100_000))
     content = gzip.compress(b"truth,prediction,confidence\n" + rows.encode())
     (tmp_path / "t.csv.gz").write_bytes(content[: len(content) * 3 // 4])
@@ -440,7 +442,7 @@ def test_a_compressed_table_that_is_cut_off(tmp_path: Path) -> None:
         read(tmp_path / "t.csv.gz")
 
 
-def test_a_table_that_only_looks_as_if_it_was_written_here(tmp_path: Path) -> None:
+def test_a_table_that_only_looks_like_an_export_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(
         "truth,prediction,outcome,note.json\n1,1,answered,[1]\n1,1,answered,hello\n"
     )
@@ -448,7 +450,7 @@ def test_a_table_that_only_looks_as_if_it_was_written_here(tmp_path: Path) -> No
         read(tmp_path / "t.csv")
 
 
-def test_the_content_counts_and_not_the_ending(tmp_path: Path) -> None:
+def test_the_format_depends_on_the_content_and_not_on_the_ending(tmp_path: Path) -> None:
     pl.DataFrame({"truth": [1], "prediction": [1]}).write_parquet(tmp_path / "t.csv")
     assert read(tmp_path / "t.csv").provenance["format"] == "parquet"
     (tmp_path / "t.parquet").write_text("truth,prediction\n1,1\n")
@@ -460,7 +462,7 @@ def test_the_content_counts_and_not_the_ending(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_million_rows_are_judged_within_half_a_gigabyte(tmp_path: Path) -> None:
+def test_a_million_rows_are_evaluated_within_half_a_gigabyte(tmp_path: Path) -> None:
     path = tmp_path / "big.parquet"
     duckdb.sql(
         "COPY (SELECT i % 2 AS label, CASE WHEN i % 5 = 0 THEN 1 ELSE i % 2 END AS pred, sin(i) AS prob, "
@@ -476,12 +478,12 @@ def test_a_million_rows_are_judged_within_half_a_gigabyte(tmp_path: Path) -> Non
     assert kilobytes < 512 * 1024
 
 
-def test_arrow_tables_without_any_rows() -> None:
+def test_an_arrow_table_without_rows_is_an_error() -> None:
     with pytest.raises(DataError, match="the table has no rows"):
         read(pa.table({"truth": pa.array([], pa.float64()), "prediction": pa.array([], pa.float64())}))
 
 
-def test_columns_without_a_name_or_a_value(tmp_path: Path) -> None:
+def test_columns_without_names_or_values_are_read(tmp_path: Path) -> None:
     assert read(pd.DataFrame([[1, 1]]), truth="0", prediction="1").truth.tolist() == [1.0]
     frame = pl.DataFrame({"truth": ["a", "b"], "prediction": [None, None]})
     frame.write_parquet(tmp_path / "t.parquet")
@@ -491,6 +493,6 @@ def test_columns_without_a_name_or_a_value(tmp_path: Path) -> None:
         assert evaluate(items, loss="zero_one", resamples=0).population.answered == 0
 
 
-def test_long_answers_in_a_csv_file(tmp_path: Path) -> None:
+def test_long_answers_in_a_csv_file_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("truth,prediction,note\n1,1," + "x" * 3_000_000 + "\n")
     assert len(read(tmp_path / "t.csv").metadata["note"][0]) == 3_000_000

@@ -1,4 +1,4 @@
-"""Text that DuckDB reads as numbers, booleans or names means what `_values` says that it means, in every format."""
+"""DuckDB reads text as the same numbers, booleans or names as `_values`, in every format."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ COLUMNS: dict[str, list[str | None]] = {
     "one word among numbers": ["1", "2", "x"],
     "nothing": [None, None],
 }
-# So many values are checked by a pattern, and not one by one.
+# With so many values, a pattern checks them instead of one by one.
 MANY = {
     "whole": [str(number) for number in range(9000)],
     "number": [f"{number}.25" for number in range(9000)],
@@ -104,15 +104,15 @@ def check(texts: list[str | None], table: SourceTable) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_few_values(tmp_path: Path, kind: str, form: str) -> None:
+def test_few_values_are_read_as_in_python(tmp_path: Path, kind: str, form: str) -> None:
     texts = COLUMNS[kind]
     check(texts, written(texts, tmp_path, form))
 
 
 @pytest.mark.parametrize("many", MANY)
 @pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind != "nothing"])
-def test_many_values(tmp_path: Path, kind: str, many: str) -> None:
-    """The odd values come last, after those that were looked at first."""
+def test_many_values_are_read_as_in_python(tmp_path: Path, kind: str, many: str) -> None:
+    """The unusual values come last, after the rows that are examined first."""
     texts = [*MANY[many], *COLUMNS[kind]]
     check(texts, written(texts, tmp_path, "csv"))
 
@@ -131,7 +131,7 @@ TEXTS = st.lists(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(texts=TEXTS)
-def test_any_values(tmp_path: Path, texts: list[str | None]) -> None:
+def test_any_values_are_read_as_in_python(tmp_path: Path, texts: list[str | None]) -> None:
     check(texts, written(texts, tmp_path, "jsonl"))
 
 
@@ -151,9 +151,9 @@ def with_labels(texts: list[str | None]) -> dict[str, list[str | None]]:
     return {"truth": ["1"] * len(texts), "prediction": ["0", *["1"] * (len(texts) - 1)], "text": texts}
 
 
-# A CSV file cannot tell blanks from nothing.
+# A CSV file cannot distinguish blank from missing values.
 @pytest.mark.parametrize("kind", [kind for kind in COLUMNS if "blanks" not in kind])
-def test_text_is_a_signal_or_metadata_alike_in_every_format(tmp_path: Path, kind: str) -> None:
+def test_text_is_a_signal_or_metadata_in_every_format(tmp_path: Path, kind: str) -> None:
     sources = in_every_format(with_labels(COLUMNS[kind]), tmp_path)
     read = [abstain.read(source) for source in sources]
     expected = _values.typed(_validate.objects(list(COLUMNS[kind])))
@@ -190,7 +190,7 @@ def test_a_table_that_abstain_wrote_keeps_text_as_text(tmp_path: Path) -> None:
         (["a", "a", "b"], "visit"),
     ],
 )
-def test_a_column_that_may_be_the_cluster_is_alike_in_every_format(
+def test_a_possible_cluster_column_is_the_same_in_every_format(
     tmp_path: Path, texts: list[str | None], cluster: str | None
 ) -> None:
     columns = with_labels(texts)
@@ -200,18 +200,18 @@ def test_a_column_that_may_be_the_cluster_is_alike_in_every_format(
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-def test_nan_among_numbers_is_no_verdict_in_every_format(tmp_path: Path, engine: str) -> None:
+def test_nan_among_numbers_is_a_missing_verdict_in_every_format(tmp_path: Path, engine: str) -> None:
     *paths, frame = in_every_format({"correct": ["nan", "1", "0"]}, tmp_path)
     assert abstain.read(frame, null_prediction="abstained").counts.abstained == 1
     for path in paths:
         with pytest.raises(
-            DataError, match=r"the prediction \(correct\) is missing at (row 1|line [12]) and nothing"
+            DataError, match=r"the prediction \(correct\) is missing at (row 1|line [12]) for an unknown"
         ):
             abstain.evaluate(path, engine=engine)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
-def test_a_confidence_of_text_ranks_and_groups_are_numbers_in_every_format(
+def test_text_that_spells_numbers_ranks_and_groups_as_numbers_in_every_format(
     tmp_path: Path, engine: str
 ) -> None:
     columns: dict[str, list[str | None]] = {
@@ -229,7 +229,9 @@ def test_a_confidence_of_text_ranks_and_groups_are_numbers_in_every_format(
         assert [group.label for group in result.metrics.groups] == ["week=9", "week=10"]
 
 
-def test_words_are_not_loaded_to_look_for_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_words_are_not_loaded_as_possible_signals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names: list[str] = []
     load = DuckTable.load
 

@@ -80,7 +80,10 @@ def test_the_warnings_of_a_gate_are_said_and_stay_text() -> None:
 def test_a_checked_source_shows_problems_first_and_defaults_with_their_rule(tmp_path: Path) -> None:
     run = printed(check_summary(check(EXAMPLES / "run_a.json", mode="few_shot"), width=80))
     lines = " ".join(run.split())
-    assert "Outcomes: 150 answered, 66 abstained, 24 failed, 0 without a label (coverage 0.694) Clusters" in lines
+    assert (
+        "Outcomes: 150 answered, 66 abstained, 24 failed, 0 without a label (coverage 0.694) Clusters"
+        in lines
+    )
     assert "ranked by llm, total_evidence, loss abs_norm (the source declares a scale of 0 to 3)" in lines
     assert run.index("\nNo problems found.\n") < run.index("Outcomes")
     assert "no p_true: the signal p_true" in lines

@@ -322,7 +322,9 @@ def test_the_ending_of_the_output_means_a_format() -> None:
     assert format_of(None, Path("t"), native="json") == "json"
     with pytest.raises(ArgumentError, match="the ending means markdown, but --format is csv"):
         format_of("csv", Path("t.md"))
-    with pytest.raises(ArgumentError, match=r"must be one of \.txt, \.md, \.csv, \.tex, \.json, \.html, \.htm$"):
+    with pytest.raises(
+        ArgumentError, match=r"must be one of \.txt, \.md, \.csv, \.tex, \.json, \.html, \.htm$"
+    ):
         format_of(None, Path("t.unknown"))
     with pytest.raises(ArgumentError, match=r"must be one of \.html, \.htm$"):
         format_of(None, Path("t.json"), served=("html",))

@@ -136,7 +136,7 @@ def test_the_rule_of_the_loss_is_said_with_every_table() -> None:
             assert "oss zero_one = 1 if pred != gt else 0 (whole-number labels" in found
     assert views.loss_line(None) == ""
     given = evaluate(careless, loss=[0.5] * 40, resamples=0)
-    assert views.loss_line(given.loss) == "loss custom = given for each item"
+    assert views.loss_line(given.loss) == "loss custom = one value per item"
 
 
 def test_without_a_confidence_there_are_the_metrics_that_need_none() -> None:

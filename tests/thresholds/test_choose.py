@@ -319,19 +319,23 @@ def test_frames_and_files_are_read_as_by_evaluate(tmp_path: Any) -> None:
 
 def test_unknown_arguments_are_errors() -> None:
     policy = choose_threshold(frame(1), risk=0.12, confidence="s", **COLUMNS)
-    with pytest.raises(ArgumentError, match=r"choose_threshold takes no truht \(did you mean 'truth'\?\)"):
+    with pytest.raises(
+        ArgumentError, match=r"choose_threshold has no argument truht \(did you mean 'truth'\?\)"
+    ):
         choose_threshold(frame(1), truht="y")
-    with pytest.raises(ArgumentError, match=r"choose_threshold takes no rsik \(did you mean 'risk'\?\)"):
+    with pytest.raises(
+        ArgumentError, match=r"choose_threshold has no argument rsik \(did you mean 'risk'\?\)"
+    ):
         choose_threshold(promised_items(), rsik=0.1)
     with pytest.raises(
-        ArgumentError, match="truth says how a data frame or a file is read, and the source is Items already"
+        ArgumentError, match="truth applies only to a data frame or a file, but the source is already Items"
     ):
         choose_threshold(promised_items(), truth="y")
     with pytest.raises(
         ArgumentError, match="choose_threshold takes Items, a data frame or a path, got a dict"
     ):
         choose_threshold({"one": promised_items()})
-    with pytest.raises(ArgumentError, match=r"check_policy takes no truht \(did you mean 'truth'\?\)"):
+    with pytest.raises(ArgumentError, match=r"check_policy has no argument truht \(did you mean 'truth'\?\)"):
         policy.check(frame(2), truht="y")
     with pytest.raises(ArgumentError, match="is for the confidence s; its threshold is not valid for p"):
         policy.check(frame(2), confidence="p", **COLUMNS)

@@ -135,7 +135,7 @@ def _aggregate(
         metadata=request.by,
         further=(GUIDANCE,) if guided else (),
         units=request.units,
-        beside=first,
+        other=first,
     )
 
 

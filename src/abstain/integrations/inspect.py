@@ -122,7 +122,7 @@ def _items(scores: list[SampleScore], cluster: str | None) -> Items:
             "metadata": score.sample_metadata,
         }
         samples.append(json.dumps(sample, default=str).encode())
-    return items_of_samples(samples, cluster=cluster, what="the scores")
+    return items_of_samples(samples, cluster=cluster, label="the scores")
 
 
 coverage = _inspect_metric("answer_rate", inspect_name="coverage")

@@ -2,7 +2,7 @@
 
 `read` recognises a file by its content, accepts data frames, and records in the provenance of the items which columns
 it used and which of them it guessed. `open_table` returns the columns of a table without interpreting them.
-`FORMATS` lists the file formats; `_formats` says how to add one.
+`FORMATS` lists the file formats; `_formats` describes how to add one.
 """
 
 from abstain.readers._evaluation_file import EvaluationFile, load_evaluation_file, write_evaluation_file

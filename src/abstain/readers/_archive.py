@@ -1,8 +1,8 @@
-"""Zip archives of logs: `zipfile` with zstd members, and limits of the decompressed size of a member and of all.
+"""Zip archives of logs, with zstd members, and with limits on the decompressed size of each member and of all.
 
-`zipfile` opens zstd members (method 93) only from Python 3.14 on, so their bytes go through `zstandard`. Members are
-decompressed piece by piece and given up when they exceed a limit, because the size that an archive declares may be
-wrong. Nothing is written to disk.
+`zipfile` opens zstd members (method 93) only from Python 3.14 on, so `zstandard` decompresses them. Members are
+decompressed piece by piece until they exceed a limit, because the size that an archive declares may be wrong. Nothing
+is written to disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, cast
 from abstain.errors import FormatError
 
 _ZSTD = 93
-# The window that every decoder must support. It is allocated before the first byte, so no archive may ask for more.
+# The window that every decoder must support. It is allocated before the first byte, so no archive may use a larger one.
 _ZSTD_WINDOW = 1 << 23
 _PIECE = 1 << 18
 _ENCRYPTED = 0x1
@@ -26,7 +26,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplemente
 
 
 class Archive(contextlib.AbstractContextManager["Archive"]):
-    """A zip archive that is read within limits: bytes of one member when decompressed, and of all together."""
+    """A zip archive with limits on the decompressed bytes of each member and of all members."""
 
     def __init__(self, file: IO[bytes], path: object, *, member_limit: int, total_limit: int) -> None:
         self.path = path
@@ -37,13 +37,13 @@ class Archive(contextlib.AbstractContextManager["Archive"]):
             self._zip = zipfile.ZipFile(file)
         except _DAMAGE:
             raise FormatError(
-                f"{path}: the zip archive is damaged or cut off; copy or write it anew"
+                f"{path}: the zip archive is damaged or cut off; copy or write it again"
             ) from None
         self.names = list(dict.fromkeys(self._zip.namelist()))
         for name in self.names:
             parts = PurePosixPath(name.replace("\\", "/"))
             if parts.is_absolute() or ".." in parts.parts or "\x00" in name:
-                raise FormatError(f"{path}: a member of the archive has a path that climbs out of it")
+                raise FormatError(f"{path}: a member of the archive has a path that leads outside of it")
 
     def __exit__(self, *problem: object) -> None:
         self._zip.close()
@@ -58,7 +58,7 @@ class Archive(contextlib.AbstractContextManager["Archive"]):
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD):
             raise FormatError(
                 f"{self.path}: the member {name} is compressed by method {info.compress_type}, "
-                "which is not known here"
+                "which is not supported"
             )
         content = bytearray()
         try:
@@ -73,7 +73,7 @@ class Archive(contextlib.AbstractContextManager["Archive"]):
             raise FormatError(f"{self.path}: the member {name} is damaged or cut off") from None
         self._total += len(content)
         if zlib.crc32(content) != info.CRC:
-            raise FormatError(f"{self.path}: the member {name} is damaged (its checksum does not fit)")
+            raise FormatError(f"{self.path}: the member {name} is damaged (its checksum does not match)")
         return bytes(content)
 
     def _open(self, info: zipfile.ZipInfo) -> IO[bytes]:
@@ -84,7 +84,7 @@ class Archive(contextlib.AbstractContextManager["Archive"]):
         # The compressed bytes are read as if they were stored without compression.
         stored = copy.copy(info)
         stored.compress_type, stored.file_size = zipfile.ZIP_STORED, info.compress_size
-        del stored.CRC  # that of the decompressed bytes
+        del stored.CRC  # it is the checksum of the decompressed bytes
         decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
         reader = decompressor.stream_reader(self._zip.open(stored), read_across_frames=True)
         return cast("IO[bytes]", reader)
@@ -92,11 +92,11 @@ class Archive(contextlib.AbstractContextManager["Archive"]):
     def _check_size(self, name: str, size: int) -> None:
         if size > self.member_limit:
             raise FormatError(
-                f"{self.path}: the member {name} holds more than {self.member_limit:,} bytes when decompressed; raise "
-                "member_limit if the file is to be trusted"
+                f"{self.path}: the member {name} has more than {self.member_limit:,} bytes when decompressed; raise "
+                "member_limit if you trust the file"
             )
         if self._total + size > self.total_limit:
             raise FormatError(
-                f"{self.path}: holds more than {self.total_limit:,} bytes when decompressed; raise total_limit if the "
-                "file is to be trusted"
+                f"{self.path}: has more than {self.total_limit:,} bytes when decompressed; raise total_limit if you "
+                "trust the file"
             )

@@ -1,4 +1,4 @@
-"""Cells: the rows of a table by unit, code and confidence, and the rows that a cell represents."""
+"""Cells: the rows of a table grouped by unit, code and confidence."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from abstain._types import Mask
     from abstain.readers.aggregation import AggregatedTable
 
-# More cells would be a table as large as its source.
+# With more cells, the result would be as large as its source.
 _MOST_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The rows of a table by unit, code and signals.
+    """The rows of a table, grouped by unit, code and signals.
 
     The engine keeps the code of each row type as ``codes``, and the cells as ``cells``.
 
     Attributes:
         table: the table.
         names: the columns of the signals.
-        unit: how to select the unit of a row.
-        kept: recognises the cells in the engine, which keeps only those of the last call.
+        unit: the expression that selects the unit of a row.
+        kept: identifies the cells in the engine, which keeps only those of the last call.
         fetched: the columns of the cells: unit ``u``, ``code``, signals, number of rows ``n``, weight ``total``, and in
             engines with an order of rows their ``number``.
     """
@@ -58,15 +58,15 @@ class Cells:
             for key in (query.signal_keys[name] for name in names if query.is_continuous(name))
         ]
         rows = _select_coded(table, table.select(), names, unit, ["b.w AS w"] * table.weighted)
-        places = ", ".join(str(number + 1) for number in range(len(keys)))
-        statement = f"SELECT {', '.join(parts)} FROM ({rows}) AS b GROUP BY {places}"
+        positions = ", ".join(str(number + 1) for number in range(len(keys)))
+        statement = f"SELECT {', '.join(parts)} FROM ({rows}) AS b GROUP BY {positions}"
         kept = engine.keep("cells", statement, number=engine.in_order)
         count = query.number(engine.known("cells"))
         if count > _MOST_CELLS:
             raise AggregationError(
                 query.table.label,
                 f"{count:,} different rows are too many to aggregate",
-                way_out="ask for one confidence at a time, or ",
+                way_out="request one confidence at a time, or ",
             )
         return cls(table, names, unit, kept, engine.fetch(f"SELECT * FROM {engine.known('cells')}"))
 
@@ -75,7 +75,7 @@ class Cells:
         return first_rows(self.table.query, self._select_rows(self.fetched["number"][wrong]))
 
     def first_row(self, numbers: NDArray[Any]) -> FirstRow | None:
-        """Return the first row that some cells represent, by their numbers; None if it is not known."""
+        """Return the first row that some cells represent, by their numbers; None if it is unknown."""
         engine = self.table.engine
         if not engine.in_order or not engine.keeps("cells", self.kept):
             return None
@@ -107,12 +107,12 @@ class Cells:
             return {}
         keys = ", ".join(NAME_KEYS[field] for field in fields)
         rows = query.select_named(fields, numbers=True)
-        found = query.engine.fetch(f"SELECT {keys} FROM ({rows}) AS b WHERE r = {row}")
-        return {field: found[NAME_KEYS[field]][0] for field in fields}
+        names = query.engine.fetch(f"SELECT {keys} FROM ({rows}) AS b WHERE r = {row}")
+        return {field: names[NAME_KEYS[field]][0] for field in fields}
 
 
 def _keys(table: AggregatedTable, names: Sequence[str]) -> dict[str, str]:
-    """Return the short names of what distinguishes cells, and how to select each from coded rows."""
+    """Return the short names of the keys of cells, and the expression that selects each from coded rows."""
     keys = {"u": "b.u", "code": "b.code"}
     for name in names:
         value = f"b.{table.query.signal_keys[name]}"
@@ -123,7 +123,7 @@ def _keys(table: AggregatedTable, names: Sequence[str]) -> dict[str, str]:
 def _select_coded(
     table: AggregatedTable, rows: str, names: Sequence[str], unit: str, further: Sequence[str]
 ) -> str:
-    """Select rows with unit, code and signals, these only of answered rows."""
+    """Return a query of rows with unit, code and signals; the signals only of answered rows."""
     query = table.query
     all_answered = bool((table.row_types.outcome == Outcome.ANSWERED).all())
     parts = [f"{unit} AS u", "codes.code AS code", *further]

@@ -1,4 +1,4 @@
-"""Counting clusters in an engine: how many of each group of clusters have an evaluated row."""
+"""Counting the clusters that have an evaluated row, in an engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def count_members(table: AggregatedTable, part: Indices | None = None) -> Floats:
     """Return the number of clusters of each group that have an evaluated row, by part of the row types.
 
-    `part` is the number of the part of each row type; by default there is one part.
+    `part` is the number of the part of each row type. Default: one part.
     """
     evaluated = table.row_types.outcome <= Outcome.ABSTAINED
     if part is None and evaluated.all():
@@ -36,10 +36,10 @@ def count_members(table: AggregatedTable, part: Indices | None = None) -> Floats
     if table.has_clusters:  # otherwise every row is a cluster
         each += " GROUP BY 1, 2"
     group = table.cluster_name.group("c", table.engine) if table.units else "0"
-    found = table.engine.fetch(
+    counts = table.engine.fetch(
         f"SELECT {group} AS g, part, count(*) AS n FROM ({each}) AS clusters GROUP BY 1, 2"
     )
     members = np.zeros((count, GROUPS))
-    named = ~_values.blank(found["g"])  # rows without a cluster are reported with the cells
-    members[found["part"][named].astype(np.intp), found["g"][named].astype(np.intp)] = found["n"][named]
+    named = ~_values.blank(counts["g"])  # rows without a cluster are reported with the cells
+    members[counts["part"][named].astype(np.intp), counts["g"][named].astype(np.intp)] = counts["n"][named]
     return members

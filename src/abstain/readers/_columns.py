@@ -1,9 +1,9 @@
 """From the columns of a table to items.
 
 An abstention comes from a column (``abstained`` or ``outcome``), from a rule, or from a missing prediction if the
-caller says that it means one. A column of verdicts makes the truth 1 for every row, and the prediction 1 if it is
-right, 0 if it is wrong. Every other column of numbers, or of text that spells only numbers, becomes a signal, every
-other plain column metadata. `_fields` chooses the column of each field; rows are never matched here.
+caller requests that. With a column of verdicts, the truth is 1 for every row, and the prediction is 1 if the verdict is
+right and 0 if it is wrong. Every other column of numbers, or of text that spells only numbers, becomes a signal. Every
+other plain column becomes metadata. `_fields` chooses the column of each field.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ BEYOND_SCALES = 10.0
 
 
 def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, Items]:
-    """Return the items of every system in a table, by name; without a column of systems, all of them under ""."""
+    """Return the items of every system in a table, by name; without a column of systems, all items under ""."""
     problems = arguments.problems or Problems(collect=False)
     problems.label = table.label
     columns = assign_columns(table, arguments)
@@ -83,7 +83,7 @@ def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, 
 
 
 def is_typed(name: str, table: SourceTable, columns: Columns) -> bool:
-    """Return whether a column holds the numbers or booleans that its text spells; not in a table that abstain wrote."""
+    """Return whether text of a column is read as the numbers or booleans that it spells; not in an exported table."""
     return "outcome" not in columns or table.kinds[name] != "text" or name == GUIDANCE
 
 
@@ -143,7 +143,7 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
         **rulings[1].provenance("failed_rule"),
-        # A row of an aggregated table stands for many, and their number is not known here.
+        # A row of an aggregated table represents many rows, which cannot be counted here.
         **(_refusals(items) if rows.problems.counts is None else {}),
     )
 
@@ -154,7 +154,7 @@ def _refusals(items: Items) -> dict[str, Any]:
         return {"refusals": None}
     answered = items.outcome == Outcome.ANSWERED
     pairs = zip(items.truth[answered].tolist(), items.prediction[answered].tolist(), strict=True)
-    texts = [(said, said == right) for right, said in pairs if isinstance(said, str)]
+    texts = [(answer, answer == truth) for truth, answer in pairs if isinstance(answer, str)]
     return {"refusals": None} | looks_like_refusals(texts)
 
 
@@ -168,7 +168,7 @@ def _by_system(
     if len(names) > _MOST_SYSTEMS:
         raise ArgumentError(
             f"{table.label}: the column {column!r} would make {len(names):,} systems, and at most {_MOST_SYSTEMS} are "
-            "judged together; rename the column if it does not name systems"
+            "evaluated together; rename the column if it does not name systems"
         )
     parts = {str(name): items.take(systems == name) for name in names}
     return {
@@ -178,31 +178,31 @@ def _by_system(
 
 
 def _other_columns(table: SourceTable, arguments: ReadArguments, columns: Columns) -> list[str]:
-    """Return the columns to load that hold no field, and that of the confidence."""
-    asked = [*(arguments.signals or ()), *(arguments.metadata or ()), *(arguments.percent or ())]
-    table.check_columns(asked)
+    """Return the columns to load that are not fields, and the column of the confidence."""
+    chosen = [*(arguments.signals or ()), *(arguments.metadata or ()), *(arguments.percent or ())]
+    table.check_columns(chosen)
     taken = {name for field, name in columns.items() if field != "confidence"}
     if "confidence" in columns:
-        asked.insert(0, columns["confidence"])
-    asked += [name + ABSENT_SUFFIX for name in asked if name + ABSENT_SUFFIX in table.kinds]
-    wanted = ["text", "unknown"]
-    wanted += ["number", "whole"] if arguments.signals is None else []
-    wanted += ["boolean"] if arguments.metadata is None else []
+        chosen.insert(0, columns["confidence"])
+    chosen += [name + ABSENT_SUFFIX for name in chosen if name + ABSENT_SUFFIX in table.kinds]
+    kinds = ["text", "unknown"]
+    kinds += ["number", "whole"] if arguments.signals is None else []
+    kinds += ["boolean"] if arguments.metadata is None else []
     if arguments.signals is None or arguments.metadata is None:
         others = table.loadable(
             [
                 name
                 for name, kind in table.kinds.items()
-                if name not in taken and (kind in wanted or name.endswith(ABSENT_SUFFIX))
+                if name not in taken and (kind in kinds or name.endswith(ABSENT_SUFFIX))
             ]
         )
-        asked += others if arguments.metadata is None else _without_words(table, others)
-    chosen = set(asked)
-    return [name for name in table.kinds if name in chosen]
+        chosen += others if arguments.metadata is None else _without_words(table, others)
+    names = set(chosen)
+    return [name for name in table.kinds if name in names]
 
 
 def _without_words(table: SourceTable, names: Sequence[str]) -> list[str]:
-    """Return the columns that may hold numbers, so that long texts such as prompts are not loaded to find out."""
+    """Return the columns whose first rows may be numbers, so that long texts such as prompts are not loaded."""
     texts = [name for name in names if table.kinds[name] in ("text", "unknown")]
     heads = table.head([name for name in texts if not name.endswith(ABSENT_SUFFIX)])
     words = {name for name, values in heads.items() if _values.parse_numbers(values)[1].any()}
@@ -229,7 +229,7 @@ def _signals_and_metadata(
         chosen = [name for name, values in typed.items() if _values.is_numeric(values) and name not in kept]
     names = dict.fromkeys(chosen)
     if confidence is not None and confidence not in names:
-        # If the caller names other signals, a column that only looks like a confidence need not hold numbers.
+        # If the caller names other signals, a column that only looks like a confidence need not be numeric.
         optional = bool(arguments.signals) and arguments.confidence is None
         if not optional or _values.is_numeric(typed[confidence]):
             names = {confidence: None, **names}
@@ -250,8 +250,8 @@ def in_percent(
     """Return the signals that are percent: those that the caller names, or a confidence with such values."""
     column = columns.get("confidence")
     if arguments.percent is not None:
-        asked = [name for name in arguments.percent if name in signals]
-        return tuple([*asked, "confidence"] if column in asked and column != "confidence" else asked)
+        named = [name for name in arguments.percent if name in signals]
+        return tuple([*named, "confidence"] if column in named and column != "confidence" else named)
     if "confidence" not in signals or column is None:
         return ()
     if arguments.confidence is None and column.casefold() not in _PERCENT_NAMES:
@@ -285,7 +285,7 @@ class TableRows:
         return len(next(iter(self.values.values())))
 
     def truth_and_prediction(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return what is right and what was said; a verdict is 1 where it is right, and the truth is 1 then."""
+        """Return truth and prediction; for a column of verdicts, ones, and 1 if the verdict is right, otherwise 0."""
         if "correct" in self.values:
             right = _values.as_verdicts(self.values["correct"], self.columns["correct"], self.problems)
             return np.ones(len(right)), right
@@ -310,15 +310,15 @@ class TableRows:
         rulings: Sequence[Ruling],
         null_prediction: str | None,
     ) -> NDArray[np.uint8]:
-        """Return every row's outcome: what is said, what the rules say, and what a missing prediction means.
+        """Return every row's outcome, from columns, from rules, and from missing predictions.
 
-        The first rule says who abstained, the second who failed.
+        The first ruling finds abstentions, the second failures.
         """
         if "outcome" in self.values:
-            return self._said_outcomes()
+            return self._stated_outcomes()
         declined, broken = self._flags("abstained"), self._flags("failed")
         self.problems.report_rows(
-            declined & broken, "an item has one outcome, and is both abstained and failed"
+            declined & broken, "an item can have only one outcome, but is both abstained and failed"
         )
         broken = broken | self._ruled(rulings[1], prediction, truth, declined | broken)
         declined = declined | self._ruled(rulings[0], prediction, truth, declined | broken)
@@ -326,9 +326,9 @@ class TableRows:
         if silent.any() and null_prediction is None:
             names = ", ".join(self.columns[field] for field in _ANSWERS if field in self.columns)
             self.problems.report(
-                f"the prediction ({names}) is missing {self.problems.place(silent)} and nothing says why",
-                way_out="name a column of abstentions (abstained, --abstained), or say what it means "
-                "(null_prediction, --null-prediction: abstained or failed)",
+                f"the prediction ({names}) is missing {self.problems.place(silent)} for an unknown reason",
+                way_out="name a column of abstentions (abstained, --abstained), or set the meaning of a missing "
+                "prediction (null_prediction, --null-prediction: abstained or failed)",
             )
         if null_prediction == "abstained":
             return combine_outcomes(truth, declined | silent, broken)
@@ -345,14 +345,14 @@ class TableRows:
             ruled[row] = ruling.declines(text, right=bool(value == truth[row]), rows=rows)
         return ruled
 
-    def _said_outcomes(self) -> NDArray[np.uint8]:
+    def _stated_outcomes(self) -> NDArray[np.uint8]:
         codes = {name: code for code, name in enumerate(OUTCOMES)}
         values = self.values["outcome"].tolist()
         outcomes = np.array([codes.get(value, -1) if isinstance(value, str) else -1 for value in values])
         unknown = outcomes < 0
         self.problems.report_rows(
             unknown,
-            f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not",
+            f"the column {self.columns['outcome']!r} must contain {', '.join(OUTCOMES)}, and does not",
             way_out="rename the column if it means something else",
         )
         return np.where(unknown, Outcome.FAILED, outcomes).astype(np.uint8)
@@ -363,7 +363,7 @@ class TableRows:
         return _values.as_flags(self.values[field], self.columns[field], self.problems)
 
     def _silent(self, prediction: NDArray[Any]) -> Mask:
-        """True where no answer is given: no label, or where intervals or sets are the answer, none of those."""
+        """Return True for each row without an answer: a label, or an interval if the answers are intervals."""
         if "prediction" in self.values or "correct" in self.values:
             return missing(prediction)
         silent = np.zeros(len(self), np.bool_)
@@ -373,13 +373,13 @@ class TableRows:
         return silent
 
     def identifiers(self, field: str) -> NDArray[Any]:
-        """Return the names of clusters or items: whole numbers where all of them are, else text."""
+        """Return the names of clusters or items: whole numbers if all of them are, otherwise text."""
         if field not in self.values:
             return np.arange(len(self))
         return _values.as_names(self.values[field], self.columns[field], self.problems)
 
     def check_unique(self, cluster: NDArray[Any], item: NDArray[Any]) -> None:
-        """An item may not stand twice in one cluster; without clusters not twice at all."""
+        """Report duplicate items within a cluster; without clusters, in the whole table."""
         if "item" not in self.columns:
             return
         codes = np.unique(item, return_inverse=True)[1].astype(np.int64)
@@ -388,17 +388,17 @@ class TableRows:
                 groups = np.unique(column, return_inverse=True)[1]
                 pairs = codes * (int(groups.max()) + 1) + groups
                 codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
-        again = np.ones(len(codes), np.bool_)
-        again[np.unique(codes, return_index=True)[1]] = False
-        self.report_again(again)
+        duplicate = np.ones(len(codes), np.bool_)
+        duplicate[np.unique(codes, return_index=True)[1]] = False
+        self.report_duplicates(duplicate)
 
-    def report_again(self, again: Mask) -> None:
-        """Report the rows of a mask, if there are any: their item appears before them already."""
-        where = f" within one {self.columns['cluster']}" if "cluster" in self.columns else ""
+    def report_duplicates(self, duplicate: Mask) -> None:
+        """Report the rows of a mask, if there are any: their items appear in earlier rows."""
+        scope = f" within one {self.columns['cluster']}" if "cluster" in self.columns else ""
         self.problems.report_rows(
-            again,
-            f"the item ids ({self.columns['item']}) must be unique{where}; one stands again",
-            way_out="name another item column, or a cluster column if an item is asked of several",
+            duplicate,
+            f"the item ids ({self.columns['item']}) must be unique{scope}; there is a duplicate",
+            way_out="name another item column, or a cluster column if several clusters have the same items",
         )
 
     def signal(self, name: str, columns: Mapping[str, NDArray[Any]]) -> Signal:
@@ -406,11 +406,11 @@ class TableRows:
         values = columns[name]
         numbers, wrong = _values.parse_numbers(values)
         if wrong.any() and not _values.report_decimal_commas(values, name, self.problems):
-            held = {type(value) for value in values[wrong].tolist()}
-            what = "booleans" if held <= {bool, np.bool_} else "text"
+            types = {type(value) for value in values[wrong].tolist()}
+            content = "booleans" if types <= {bool, np.bool_} else "text"
             first = self.problems.place(wrong, most=1)
             self.problems.report(
-                f"the column {name!r} holds {what} (first {first}), and a confidence or signal needs numbers",
+                f"the column {name!r} contains {content} (first {first}), but a confidence or signal needs numbers",
                 way_out="name another column, or rename this one if it means something else",
             )
         absent = columns.get(name + ABSENT_SUFFIX)
@@ -418,7 +418,7 @@ class TableRows:
         return Signal(numbers, mask)
 
     def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8], name: str) -> None:
-        """Add to a list of problems where an answer has no confidence; elsewhere whoever ranks says so."""
+        """Report answers without a confidence if problems are collected; otherwise the ranking raises the error."""
         if self.problems.collect:
             self.problems.report_rows(
                 ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED),
@@ -426,7 +426,7 @@ class TableRows:
             )
 
     def sets(self, truth: NDArray[Any], outcome: NDArray[np.uint8]) -> tuple[Mask | None, tuple[str, ...]]:
-        """Return who is in which set, and the classes: all labels that occur in sets and truths."""
+        """Return the members of each set, and the classes: all labels that occur in sets and truths."""
         if "set" not in self.values:
             return None, ()
         name = self.columns["set"]
@@ -439,11 +439,11 @@ class TableRows:
         return labels.members(lists, classes, name=f"{self.table.label}: the column {name!r}"), classes
 
     def metadata(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return metadata under their own names."""
+        """Return metadata under the names that they had before an export."""
         metadata = {}
         for column_name, values in columns.items():
             name = column_name.removeprefix(METADATA_PREFIX)
-            # Only a table that was written here has outcomes, and JSON under such a name.
+            # Only an exported table has outcomes, and JSON in columns of such names.
             if "outcome" in self.columns and name.endswith(JSON_SUFFIX):
                 metadata[name.removesuffix(JSON_SUFFIX)] = self._parsed(values, column_name)
             else:
@@ -461,7 +461,7 @@ class TableRows:
         return _validate.objects(parsed)
 
     def weight(self) -> Floats | None:
-        """Return how many rows each row stands for."""
+        """Return the number of rows that each row represents."""
         if "weight" not in self.values:
             return None
         numbers, label = self._numbers("weight"), f"weight ({self.columns['weight']})"
@@ -491,7 +491,7 @@ class TableRows:
 
 
 def _label_kinds(column: NDArray[Any]) -> set[bool]:
-    """Return whether there are words (True), whether there are numbers (False) among labels."""
+    """Return a set with True if some labels are words, and with False if some are numbers."""
     stated = labels.column(column[~missing(column)], "label")
     if stated.dtype.kind in "biuf":
         return {False} if len(stated) else set()

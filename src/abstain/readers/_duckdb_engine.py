@@ -1,4 +1,4 @@
-"""DuckDB as an engine: it aggregates tables within a fixed amount of memory, and on disk beyond it."""
+"""The DuckDB engine: it aggregates tables within a fixed amount of memory, and uses the disk beyond it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DuckEngine(Engine):
 
     def __init__(self, table: DuckTable) -> None:
         self._table = table
-        # Tables that are compared share a connection, and each has its own names there.
+        # Tables that are compared use the same connection, so their names need a prefix.
         self._prefix = unused_name()
         # The kept results whose rows have a number: DuckDB numbers the rows of every table from 0.
         self._numbered: set[str] = set()
@@ -65,9 +65,9 @@ class DuckEngine(Engine):
         return f"{self._own(name)} AS {name}"
 
     def matches(self, text: str, pattern: str) -> str:
-        """Return a condition: all of a text matches a pattern."""
+        """Return the condition that all of a text matches a pattern."""
         return f"regexp_full_match({text}, {_sql.literal(pattern)})"
 
     def from_hexadecimal(self, digits: str) -> str:
-        """Return how to read hexadecimal digits as a whole number."""
+        """Return the expression that reads hexadecimal digits as a whole number."""
         return f"CAST('0x' || {digits} AS BIGINT)"

@@ -4,7 +4,7 @@ Text that spells only numbers or booleans is read as such. `_values` decides tha
 column of very many distinct values must consist of plain numerals.
 
 Names from a file become quoted identifiers or values, and never another part of a statement. DuckDB's error messages
-quote the data, so they are never shown: the problem is searched for again, and our own message describes it.
+quote the data, so they are never shown: the problem is searched for again, and described in a message of this package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count()
 
-# The kinds of the types that numpy has, too.
+# The kinds of the types that numpy also has.
 _NUMPY_KINDS = {
     "boolean": "boolean",
     **dict.fromkeys(("tinyint", "smallint", "integer", "bigint"), "whole"),
@@ -54,7 +54,7 @@ _OUR_MISTAKES = (
     "SyntaxException",
     "TypeMismatchException",
 )
-# A column with more distinct values among its first rows is checked by a pattern and not value by value.
+# If a column has more distinct values among its first rows, a pattern checks it instead of value by value.
 _FIRST_ROWS, _FEW_VALUES = 1 << 13, 1 << 12
 # The number of rows that `head` returns.
 _HEAD = 1 << 10
@@ -120,9 +120,9 @@ class RelationDatabase(Database):
 
 def _drop(relation: Any, name: str, created: set[str]) -> None:
     # Older versions of DuckDB make a view of the rows, which is therefore dropped last.
-    for what in (*(f"TABLE IF EXISTS {table}" for table in created), f"VIEW IF EXISTS {name}"):
+    for target in (*(f"TABLE IF EXISTS {table}" for table in created), f"VIEW IF EXISTS {name}"):
         with contextlib.suppress(Exception):  # the user may have closed the connection
-            relation.query(name, f"DROP {what}")
+            relation.query(name, f"DROP {target}")
 
 
 def unused_name() -> str:
@@ -144,8 +144,8 @@ class DuckTable(QueriedTable):
     A subclass sets `source` and then the columns, most of them by `_describe_columns`.
 
     Attributes:
-        database: where statements about the table run.
-        source: the name that they select from.
+        database: runs statements about the table.
+        source: the name from which they select.
     """
 
     format_name = "table"
@@ -166,7 +166,7 @@ class DuckTable(QueriedTable):
         """
         relation = self.query(f"FROM {self.source}")
         if len({column.casefold() for column in relation.columns}) < len(relation.columns):
-            raise DataError(f"{self.label}: has columns whose names differ in case alone; rename one of them")
+            raise DataError(f"{self.label}: has columns whose names differ only in case; rename one of them")
         columns = map(_stored_column, relation.columns, relation.types)
         self._columns = dict(zip(names or relation.columns, columns, strict=True))
         self._kinds = {name: column.kind for name, column in self._columns.items()}
@@ -224,7 +224,8 @@ class DuckTable(QueriedTable):
         except Exception as problem:
             if isinstance(problem, duckdb.OutOfMemoryException) or lacks_memory(problem):
                 raise DataError(
-                    f"{self.label}: reading it takes more memory than there is; name fewer columns, or split the file"
+                    f"{self.label}: reading it needs more memory than is available; name fewer columns, or split "
+                    "the file"
                 ) from None
             if type(problem) is RuntimeError and str(problem) == "Query interrupted":
                 raise KeyboardInterrupt from None  # Ctrl-C while a user's relation is read
@@ -241,7 +242,7 @@ class DuckTable(QueriedTable):
         return result
 
     def _find_problem(self, problem: Exception) -> FormatError:
-        """Return an error that describes what is wrong with the files; DuckDB's message may quote the data."""
+        """Return an error that describes the problem with the files; DuckDB's message may quote the data."""
         return FormatError(f"{self.label}: cannot be read as {self.format_name} ({type(problem).__name__})")
 
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:
@@ -266,7 +267,7 @@ class DuckTable(QueriedTable):
         return f"SELECT {', '.join(parts)} FROM {self.source}"
 
     def column(self, name: str, form: Form) -> QueriedColumn:
-        """Return how to select a column in a form; see `load`."""
+        """Return the expression that selects a column in a form; see `load`."""
         column = self._stored(name)
         if not column.is_text:
             return QueriedColumn(column.expression, column.kind)
@@ -307,7 +308,7 @@ class DuckTable(QueriedTable):
         return not self.rows_of(f"SELECT 1 FROM ({values}) WHERE {wrong} LIMIT 1")
 
     def spells_numbers(self, name: str) -> bool:
-        """Return whether a column holds, or its text spells, numbers that are not all whole, or booleans."""
+        """Return whether a column contains, or its text spells, booleans, or numbers that are not all whole."""
         kind = self._kinds[name]
         return (self._spelling(name) if kind in ("text", "unknown") else kind) in ("number", "boolean")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BITS = 10
-# Beyond this the arithmetic of rounding overflows.
+# Above this number the arithmetic of rounding overflows.
 _LARGEST_ROUNDED = 1e290
 # Engines have integers of so many digits. Longer ones, of up to twice as many, are read in two parts.
 DIGITS = 18
@@ -34,8 +34,8 @@ class Engine(ABC):
 
     Attributes:
         name: "duckdb" or "spark".
-        text: its type of text.
-        row_number: how to select the number of a row.
+        text: the name of its text type.
+        row_number: the expression that selects the number of a row.
         in_order: True if rows are numbered from 0 in the order of the table.
     """
 
@@ -59,7 +59,7 @@ class Engine(ABC):
     def keep(self, name: str, statement: str, *, number: bool = False) -> object:
         """Keep the result of a query under a name; with `number` its rows get a column ``number``, from 0.
 
-        Return an object by which `keeps` recognises the result until another one is kept under the name.
+        Return an object that identifies the result (see `keeps`) until another one is kept under the name.
         """
         self._keep(name, statement, number=number)
         self._kept[name] = object()
@@ -87,26 +87,26 @@ class Engine(ABC):
 
     @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
-        """Return a condition: all of a text matches a pattern."""
+        """Return the condition that all of a text matches a pattern."""
 
     @abstractmethod
     def from_hexadecimal(self, digits: str) -> str:
-        """Return how to read hexadecimal digits as a whole number."""
+        """Return the expression that reads hexadecimal digits as a whole number."""
 
 
 def is_blank(text: str, engine: Engine) -> str:
-    """A condition: a text is blank. For most texts their first letter decides."""
+    """Return the condition that a text is blank. For most texts the first character decides."""
     return f"CASE WHEN {text} < '!' OR {text} >= '\x85' THEN {engine.matches(text, _BLANK)} ELSE FALSE END"
 
 
 def group_of_whole(number: str) -> str:
-    """The group of a cluster that is a whole number; see `abstain._units.group_of`."""
+    """Return the group of a cluster that is a whole number; see `abstain._units.group_of`."""
     folded = f"(CAST({number} % {PRIME} AS BIGINT) + {PRIME}) % {PRIME}"
     return f"CAST(({folded} * {FACTOR}) % {PRIME} % {GROUPS} AS SMALLINT)"
 
 
 def group_of_text(name: str, engine: Engine) -> str:
-    """The group of a cluster whose name is text, which may spell a whole number."""
+    """Return the group of a cluster whose name is text, which may spell a whole number."""
     digits = f"replace({name}, '-', '')"
     high = f"TRY_CAST(substr({digits}, 1, length({digits}) - {DIGITS}) AS BIGINT)"
     low = f"TRY_CAST(substr({digits}, length({digits}) - {DIGITS - 1}) AS BIGINT)"
@@ -115,7 +115,7 @@ def group_of_text(name: str, engine: Engine) -> str:
     digest = engine.from_hexadecimal(f"substr(md5({name}), 1, 8)")
     return (
         f"CASE WHEN {name} IS NULL OR {is_blank(name, engine)} THEN NULL "
-        # Most names begin with a letter, which is quicker to see than that they are not a number.
+        # Most names begin with a letter, which is quicker to test than the pattern of a number.
         f"WHEN {name} >= ':' OR NOT {engine.matches(name, WHOLE_NAME.pattern)} "
         f"THEN CAST({digest} % {GROUPS} AS SMALLINT) "
         f"WHEN length({digits}) <= {DIGITS} THEN {group_of_whole(f'TRY_CAST({name} AS BIGINT)')} "
@@ -125,7 +125,7 @@ def group_of_text(name: str, engine: Engine) -> str:
 
 
 def rounded(number: str) -> str:
-    """A number rounded to its leading bits; if it is between 1/2 and 1, its difference to 1 is rounded instead."""
+    """Return a number rounded to its leading bits; between 1/2 and 1, its difference to 1 is rounded instead."""
     split = float(2 ** (53 - _BITS) + 1)
 
     def leading(value: str) -> str:

@@ -107,13 +107,13 @@ def load_evaluation_file(path: str | os.PathLike[str]) -> EvaluationFile:
 def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
     """Read the rows of a file; see `abstain.read`."""
     if arguments.abstain_rule is not None:
-        raise ArgumentError(f"{file}: an evaluation file says who abstained; leave the rule out")
+        raise ArgumentError(f"{file}: an evaluation file already marks abstentions; omit the abstention rule")
     content, path = file.read(), str(file)
     record = _parsed(content, path)
     if record.results is None:
         raise FormatError(
-            f"{path}: holds the scores of {len(record.metrics)} metrics and no rows; evaluation needs the full form, "
-            "with evaluation_results"
+            f"{path}: contains the scores of {len(record.metrics)} metrics but no rows; evaluation needs the full "
+            "form, with evaluation_results"
         )
     with at(path), rows_named_by((), records=True):
         items = results_to_items(
@@ -166,7 +166,7 @@ def write_evaluation_file(
         return _outputs.write_whole(path, text.encode() + b"\n")
     except UnicodeEncodeError:
         raise DataError(
-            "a text holds half of a character (a lone surrogate), which no file can hold"
+            "a text contains half of a character (a lone surrogate), which cannot be written; remove it"
         ) from None
 
 
@@ -220,7 +220,7 @@ def _row_record(row: EvaluationResult) -> dict[str, Any]:
 
 
 def _strict(value: Any) -> Any:
-    """Return a value that strict JSON can hold: null for NaN, plain numbers for numpy's."""
+    """Return a value that strict JSON can contain: None for NaN, Python numbers for numpy's."""
     if isinstance(value, Mapping):
         return {str(key): _strict(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,10 +1,10 @@
-"""Which column of a table holds which field of the items: the truth, the prediction, the cluster, and so on.
+"""Choosing the column of a table for each field of the items: the truth, the prediction, the cluster, and so on.
 
 A field is taken from the column that the caller names, otherwise from one with a usual name. Every guess is recorded in
 ``provenance["columns"]`` and printed on the command line. Weights, bounds and sets are never guessed, except under the
-names that our own exports give them. A column of verdicts is guessed only if there is no prediction, and a confidence
-only by its usual names, never because a column happens to be numeric. A guessed column with unusable values is an
-error. `_columns` interprets the values.
+names that exports of abstain give them. A column of verdicts is guessed only if there is no prediction, and a
+confidence only by its usual names, never because a column happens to be numeric. A guessed column with unusable values
+is an error. `_columns` interprets the values.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def named_columns(arguments: ReadArguments) -> dict[str, str]:
 
 
 def unnamed_fields(columns: Mapping[str, str], arguments: ReadArguments) -> tuple[str, ...]:
-    """Return which of cluster, item and abstained the table does not have.
+    """Return those of cluster, item and abstained that the table does not have.
 
     Abstentions also follow from outcomes, from a rule, and from missing predictions if they mean an abstention.
     """
@@ -108,7 +108,7 @@ def _check_named(table: SourceTable, named: Mapping[str, str]) -> None:
     table.check_columns([named["set"]] if "set" in named else [], lists=True)
     if "correct" in named and {"truth", "prediction"} & named.keys():
         raise ArgumentError(
-            f"{table.label}: correct already says what is right; leave truth and prediction out, or correct"
+            f"{table.label}: correct already marks the right answers; name either correct, or truth and prediction"
         )
     if ("low" in named) != ("high" in named):
         raise ArgumentError(f"{table.label}: an interval has two bounds; name both low and high")
@@ -118,7 +118,7 @@ def _choose_truth_or_verdict(table: SourceTable, columns: dict[str, str], named:
     """Keep either the verdict or truth and prediction, and raise if neither is complete."""
     answers = {"prediction", "low", "set"} & columns.keys()
     if "correct" in named or ("correct" in columns and "truth" not in named and not answers):
-        # The verdict counts, and a truth or a prediction next to it is an ordinary column.
+        # The verdict is used, and a column of truths or predictions next to it is an ordinary column.
         columns.pop("truth", None)
         columns.pop("prediction", None)
     else:
@@ -174,7 +174,7 @@ def system_column(table: SourceTable, arguments: ReadArguments, columns: Mapping
     lowered = {name.casefold(): name for name in table.kinds}
     candidates = [lowered[usual] for usual in SYSTEM_NAMES if usual in lowered]
     plain = [name for name in candidates if name not in taken and table.kinds[name] not in ("list", "other")]
-    # A table that abstain wrote holds one system.
+    # A table that abstain wrote has one system.
     return plain[0] if plain and "outcome" not in columns else None
 
 

@@ -39,9 +39,9 @@ _LONGEST_LINE = 1 << 24
 _MOST_COLUMNS = 1 << 14
 # If most JSON objects lack most keys, at most so many cells are loaded, or so many times the number of values.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
-# The number of rows that are compared with the first line to find out whether that names the columns.
+# The number of rows that are compared with the first line to detect whether it is a header.
 _COMPARED_ROWS = 100
-# Words for a missing number. They do not prove that a line names the columns.
+# Words for a missing number. They do not show that a line is a header.
 _MISSING_WORDS = ("na", "n/a", "nan", "none", "null", "missing", "unknown", "inf", "infinity")
 # The kind of a column whose JSON values have only these types or are null; the first match counts.
 _JSON_KINDS: tuple[tuple[str, set[str]], ...] = (
@@ -57,9 +57,9 @@ _JSON_KINDS: tuple[tuple[str, set[str]], ...] = (
 def open_files(
     files: Sequence[_files.SourceFile], kind: str, *, connection: duckdb.DuckDBPyConnection | None = None
 ) -> DuckTable:
-    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the given order.
+    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in this order.
 
-    A table that is compared with another one shares its connection.
+    Tables that are compared need the same connection.
     """
     tables = {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}
     return tables[kind](TableFiles(files), Database(connection or _sql.connect()))
@@ -89,7 +89,7 @@ class _FileTable(DuckTable):
         self.query(f"COPY ({rows}) TO {_sql.literal(str(part))} ({self._copy_options})")
 
     def _columns_with(self, name: str, mark: str) -> str:
-        """Return the list of all columns under their own names, and `mark` as `name`."""
+        """Return the list of all columns under their original names, and `mark` as `name`."""
         columns = self.query(f"FROM {self._file_rows}").columns
         kept = [
             f"source.{_sql.identifier(column)} AS {_sql.identifier(own)}"
@@ -127,7 +127,7 @@ class _ParquetTable(_FileTable):
         duplicates = any(len(set(names)) < len(names) for names in files)
         if duplicates or (len(files) > 1 and len({name.casefold() for name in all_names}) < len(all_names)):
             raise FormatError(
-                f"{self.label}: has columns of one name, or several files have names that differ in case alone; "
+                f"{self.label}: two columns have the same name, or names in several files differ only in case; "
                 "rename them"
             )
         return files[0] if len(files) == 1 else None
@@ -161,7 +161,7 @@ class _ParquetTable(_FileTable):
 
     def _find_problem(self, problem: Exception) -> FormatError:
         return FormatError(
-            f"{self.label}: the Parquet file is damaged or cut off ({type(problem).__name__}); copy or write it anew"
+            f"{self.label}: the Parquet file is damaged or cut off ({type(problem).__name__}); copy or write it again"
         )
 
 
@@ -227,7 +227,7 @@ class _CsvTable(_TextTable):
         # at most one such column.
         unnamed = sum(name == f"column{number}" for number, name in enumerate(names))
         repeated = sum(map(_is_among, names, cells_below))
-        # A single one among many may be chance: a column that is called "nan" and contains it.
+        # One repeated name among many may be chance, such as a column that is called "nan" and contains "nan".
         is_record = unnamed + repeated >= 2 or 3 * repeated >= len(names)
         return not is_record and (self.usual or any(map(_heads_numbers, names, cells_below)))
 
@@ -245,7 +245,7 @@ class _CsvTable(_TextTable):
             _check_rows(path, location, self._delimiter)
             if _mixes_line_ends(path, location):
                 return FormatError(
-                    f"{path}: its lines end in different ways (Windows, Unix, old Mac); save it with one of them"
+                    f"{path}: it has different line endings (Windows, Unix, old Mac); save it with only one kind"
                 )
         return super()._find_problem(problem)
 
@@ -254,7 +254,7 @@ class _JsonTable(_TextTable):
     """JSON files with one object per line or a list of objects. Values are the text that is in the file."""
 
     format_name = "JSON with one object per line"
-    # An object is text already, and is written unchanged: one per line.
+    # Each object is text and is written unchanged, one per line.
     _copy_options = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01'"
 
     def __init__(self, files: TableFiles, database: Database) -> None:
@@ -279,11 +279,11 @@ class _JsonTable(_TextTable):
         )
         if not_objects:
             raise FormatError(
-                f"{self.label}: not {self.format_name}: {not_objects:,} records are something else"
+                f"{self.label}: not {self.format_name}: {not_objects:,} records are not objects"
             )
         if with_duplicates:
             raise FormatError(
-                f"{self.label}: a key stands twice in {with_duplicates:,} of the objects; keep one of them"
+                f"{self.label}: a key appears twice in {with_duplicates:,} of the objects; keep one of them"
             )
         values = f"SELECT unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v FROM {self._file_rows}"
         counts = sorted(self.rows_of(f"SELECT k, json_type(v) AS t, count(*) FROM ({values}) GROUP BY k, t"))
@@ -344,7 +344,7 @@ def _compression(files: TableFiles) -> str:
     states = {_is_compressed(location) for location in files.locations}
     if len(states) > 1:
         raise FormatError(
-            f"{files.paths[0]}: some of the files are compressed and some are not; read them apart"
+            f"{files.paths[0]}: some of the files are compressed and some are not; read them separately"
         )
     if states == {False}:
         return "uncompressed"
@@ -370,7 +370,9 @@ def _json_layout(files: TableFiles) -> str:
         with _opened(path, location) as file:
             are_lists.add(file.read(1 << 12).removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[")
     if len(are_lists) > 1:
-        raise FormatError(f"{files.paths[0]}: some of the files are lists and some have one object per line")
+        raise FormatError(
+            f"{files.paths[0]}: some of the files are lists and some have one object per line; read them separately"
+        )
     return "array" if are_lists == {True} else "newline_delimited"
 
 
@@ -406,18 +408,18 @@ def _shared_header(files: TableFiles) -> tuple[list[str], str]:
     for path, header in zip(files.paths, headers, strict=True):
         if header != headers[0]:
             raise FormatError(
-                f"{path}: its columns are not those of {files.paths[0]}; they cannot be read as one table"
+                f"{path}: its columns differ from those of {files.paths[0]}; the files cannot be read as one table"
             )
     return headers[0]
 
 
 @contextmanager
 def _csv_rows(path: Path, location: Path, delimiter: str, *, strict: bool) -> Iterator[Any]:
-    """Give a reader of the rows by Python's csv module."""
+    """Provide the rows as a reader of Python's csv module."""
     limit = csv.field_size_limit(_LONGEST_LINE)
     with _opened(path, location) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         try:
-            # An endless line is cut off and not read into memory.
+            # A very long line is cut off, so that it does not fill the memory.
             lines = iter(lambda: text.readline(_LONGEST_LINE), "")
             yield csv.reader(lines, delimiter=delimiter, strict=strict)
         finally:
@@ -425,25 +427,25 @@ def _csv_rows(path: Path, location: Path, delimiter: str, *, strict: bool) -> It
 
 
 def _header(path: Path, location: Path) -> tuple[list[str], str]:
-    """Return the names of the columns, and the delimiter: the one that gives the most columns."""
+    """Return the names of the columns, and the delimiter that yields the most columns."""
     headers: dict[str, list[str]] = {}
     try:
         for delimiter in _DELIMITERS:
             with _csv_rows(path, location, delimiter, strict=False) as rows:
                 headers[delimiter] = next(rows, [])
     except csv.Error:
-        raise FormatError(f"{path}: the first line is no header of a CSV file") from None
+        raise FormatError(f"{path}: the first line is not the header of a CSV file") from None
     delimiter, fields = max(headers.items(), key=lambda header: len(header[1]))
     # A row index is often written without a name.
     names = [field.strip() or f"column{number}" for number, field in enumerate(fields)]
     if not any(map(str.strip, fields)):
-        raise FormatError(f"{path}: the first line must name the columns, and it is empty")
+        raise FormatError(f"{path}: the first line must contain the names of the columns, but it is empty")
     if len(names) > _MOST_COLUMNS:
-        raise FormatError(f"{path}: has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
+        raise FormatError(f"{path}: has {len(names):,} columns, but at most {_MOST_COLUMNS:,} can be read")
     numbers: dict[str, int] = {}
     for number, name in enumerate(names, start=1):
         if numbers.setdefault(name, number) < number:
-            # The first line may hold values, which no message shows.
+            # The first line may contain values, which no message may show.
             raise FormatError(
                 f"{path}: columns {numbers[name]} and {number} have the same name; rename one, or add a line with the "
                 "names of the columns if the file has none"
@@ -459,12 +461,12 @@ def _check_rows(path: Path, location: Path, delimiter: str) -> None:
             for row in rows:
                 if row and len(row) != width:
                     raise FormatError(
-                        f"{path}: line {rows.line_num} has {len(row)} fields where the header has {width}; mend the "
-                        "row, or quote fields that hold the delimiter"
+                        f"{path}: line {rows.line_num} has {len(row)} fields, but the header has {width}; fix the "
+                        "row, or quote fields that contain the delimiter"
                     )
         except csv.Error:
             raise FormatError(
-                f"{path}: line {rows.line_num} is no CSV row (a quote is not closed or stands within a field, or the "
+                f"{path}: line {rows.line_num} is not a CSV row (a quote is not closed or is within a field, or the "
                 f"line is longer than {_LONGEST_LINE:,} bytes)"
             ) from None
 
@@ -473,5 +475,5 @@ def _mixes_line_ends(path: Path, location: Path) -> bool:
     """Return whether lines end in more than one way, within fields or between rows."""
     with _opened(path, location) as file, io.TextIOWrapper(file, encoding="latin-1") as text:
         pieces = iter(lambda: text.read(1 << 20), "")
-        # Python collects the line ends that it translates: several of them as a tuple.
+        # Python collects the line endings that it has seen; if there are several, in a tuple.
         return any(isinstance(text.newlines, tuple) for _ in pieces)

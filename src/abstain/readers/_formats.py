@@ -1,8 +1,8 @@
 """The formats that `abstain.read` recognises, one entry each.
 
-To add a format, write a function ``read_items(file, arguments) -> Items`` (`SourceFile` and `ReadArguments` in)
-and add its entry to `FORMATS`. A file has the first format whose magic bytes or keys it has. The entries of tables
-have no such function: `_file_tables` opens them.
+To add a format, write a function ``read_items(file, arguments) -> Items`` of a `SourceFile` and `ReadArguments`, and
+add its entry to `FORMATS`. A file has the first format whose magic bytes or keys it has. The entries of tables have no
+such function: `_file_tables` opens them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Format:
 
     Attributes:
         name: the value of the argument `format`.
-        title: the words for such a file in messages.
+        title: the name of such a file in messages.
         read_items: the function that reads it; None for a table.
-        arguments: the arguments of `abstain.read` that this format takes and some others do not.
+        arguments: the arguments of `abstain.read` that only this and some other formats accept.
         magic: the first bytes of a binary file.
         keys: alternatives; a JSON object that has all keys of one of them has this format.
         only_keys: a JSON object with exactly these keys has this format, too.

@@ -1,4 +1,4 @@
-"""Data frames as tables: pandas, polars, PyArrow and all others that narwhals supports. None of them is a dependency.
+"""Data frames as tables: pandas, polars, PyArrow and others that narwhals supports. None of them is a dependency.
 
 DuckDB reads lazy frames without loading them. Any other frame is read through narwhals.
 """
@@ -28,8 +28,8 @@ def open_frame(source: object) -> SourceTable:
     """Return a data frame, eager or lazy, as a table."""
     if type(source).__module__.startswith("pyspark"):
         raise ArgumentError(
-            "a Spark DataFrame is aggregated by abstain.evaluate, in the cluster; for anything else that needs its "
-            "rows, collect it first (toPandas, toArrow)"
+            "a Spark DataFrame is aggregated by abstain.evaluate, in the cluster; for anything that needs its rows, "
+            "collect it first (toPandas, toArrow)"
         )
     lazy = open_lazy(source)
     if lazy is not None:
@@ -42,10 +42,10 @@ def open_frame(source: object) -> SourceTable:
     except TypeError:
         raise ArgumentError(
             f"a source of type {type(source).__name__} cannot be read; pass a path, several paths, or a pandas, "
-            f"polars, PyArrow or DuckDB table; {_validate.FROM_ARRAYS}"
+            f"polars, PyArrow or DuckDB table ({_validate.FROM_ARRAYS})"
         ) from None
     except DuplicateError:
-        raise DataError("the frame has two columns of one name; rename one of them") from None
+        raise DataError("two columns of the frame have the same name; rename one of them") from None
 
 
 def open_lazy(
@@ -54,7 +54,7 @@ def open_lazy(
     """Return a lazy frame that DuckDB can read as a table; None for any other source.
 
     These are DuckDB relations, Ibis tables of any backend, polars LazyFrames and PyArrow datasets. A connection of this
-    package reads the last two: `connection`, or a new one within `memory`. No package is imported for this decision.
+    package reads the last two: `connection`, or a new one with the limit `memory`. No package is imported for this.
     """
     package, kind = type(source).__module__.partition(".")[0], type(source).__name__
     if package == "narwhals" and kind == "LazyFrame":
@@ -92,7 +92,7 @@ def _open_scanned(
 
 
 class _LazyTable(DuckTable):
-    """A relation or a lazy frame, whose rows DuckDB calls `source`.
+    """A relation or a lazy frame, which is called `source` in DuckDB.
 
     `names` are the names of its columns if DuckDB may rename them, and `frame` is the source of Arrow data.
     """
@@ -120,11 +120,11 @@ class _LazyTable(DuckTable):
 
 
 def _open_ibis(source: Any, memory: str | None, connection: duckdb.DuckDBPyConnection | None) -> DuckTable:
-    """Return an Ibis table: of DuckDB as a relation, of another backend as a copy of its rows."""
+    """Return an Ibis table: as a relation if its backend is DuckDB, otherwise as a copy of its rows."""
     label = "the Ibis table"
     if len({name.casefold() for name in source.columns}) < len(source.columns):
-        # DuckDB and others would silently confuse them.
-        raise DataError(f"{label}: has columns whose names differ in case alone; rename one of them")
+        # DuckDB and other backends would silently confuse them.
+        raise DataError(f"{label}: has columns whose names differ only in case; rename one of them")
     backend, name = source.get_backend(), unused_name()
     if backend.name == "duckdb":
         relation = backend.con.sql(str(source.compile()))
@@ -147,7 +147,7 @@ class FrameTable(SourceTable):
         # Not every name is text: pandas numbers columns without names.
         self._names = {str(name): name for name in schema}
         if len(self._names) < len(schema):
-            raise DataError("the frame has two columns of one name; rename one of them")
+            raise DataError("two columns of the frame have the same name; rename one of them")
         self._kinds = {str(name): _frame_kind(dtype) for name, dtype in schema.items()}
 
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:  # noqa: ARG002
@@ -208,8 +208,8 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
     wide = series.dtype.is_decimal() or series.dtype in (nw.Int128, nw.UInt128)  # numpy has no such types
     if kind in ("whole", "boolean") and not nulls.any() and not wide:
         return np.asarray(series.to_numpy())
-    as_it_is = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
-    values = (series if as_it_is and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
+    unchanged = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
+    values = (series if unchanged and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
     # In a column of objects, pandas uses a float NaN as null.
     cells = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
     return labels.exact(cells) if kind == "whole" and not series.dtype.is_decimal() else cells

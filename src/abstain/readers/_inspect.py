@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from abstain.readers._read import ReadArguments
 
-# Default limit of the decompressed size of an archive: a multiple of its own size, and some bytes more.
+# Default limit of the decompressed size of an archive: a multiple of its compressed size, plus a constant.
 EXPANSION = 200
 EXPANSION_FLOOR = 1 << 22
 _NO_ANSWER = "N"
@@ -42,7 +42,7 @@ _STATUSES = ("started", "success", "cancelled", "error")
 _UNREADABLE = "invalid_response_format"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
-# Members of any type stay JSON text until they are needed: a log may hold whole transcripts in them.
+# Members of any type stay JSON text until they are needed, because they may be whole transcripts.
 _NULL = msgspec.Raw(b"null")
 
 
@@ -132,22 +132,24 @@ def read_items(log: _files.SourceFile, arguments: ReadArguments) -> Items:
     )
 
 
-def items_of_samples(samples: Iterable[bytes], *, cluster: str | None = None, what: str = "the log") -> Items:
+def items_of_samples(
+    samples: Iterable[bytes], *, cluster: str | None = None, label: str = "the log"
+) -> Items:
     """Return the items of samples in the form of an Inspect log, each a JSON text, by the rules of `read`.
 
     Args:
         samples: the samples, which need not be in a log.
-        cluster: the key of a sample's metadata that holds its cluster.
-        what: the name of the samples in messages.
+        cluster: the key of a sample's metadata with its cluster.
+        label: the name of the samples in messages.
 
     >>> items_of_samples([b'{"id": 1, "target": "a", "scores": {"s": {"value": "N"}}}'])
     Items(1 item in 1 sample: 0 answered, 1 abstained, 0 failed, 0 unscored)
     """
-    reader = _Reader(what, None, cluster, Ruling(None))
+    reader = _Reader(label, None, cluster, Ruling(None))
     rows = [
-        reader.row(_decode_sample(text, f"{what}: samples[{number}]")) for number, text in enumerate(samples)
+        reader.row(_decode_sample(text, f"{label}: samples[{number}]")) for number, text in enumerate(samples)
     ]
-    return _items(rows, what, cluster, None)
+    return _items(rows, label, cluster, None)
 
 
 def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Sequence[float] | None) -> Items:
@@ -186,7 +188,7 @@ def _parts(
                 yield _files.decode(log.read(name), _Header, f"{path}: {name}")
                 break
         else:
-            raise FormatError(f"{path}: a zip archive, but no Inspect log (it has no header.json)")
+            raise FormatError(f"{path}: a zip archive, but not an Inspect log (it has no header.json)")
         for name in names:
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _decode_sample(log.read(name), f"{path}: {name}")
@@ -198,7 +200,7 @@ def _decode_sample(text: bytes, location: str) -> _InspectSample:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns samples into rows, and records all scorers for the error if the requested one does not exist."""
+    """Converts samples to rows, and records all scorers for the error if the requested one does not exist."""
 
     path: object
     scorer: str | None
@@ -259,7 +261,7 @@ class _Reader:
         if self.scorer is None:
             if len(scores) > 1:
                 raise ArgumentError(
-                    f"{self.path}: holds {len(scores)} scorers; choose one (scorer, --scorer): {', '.join(scores)}"
+                    f"{self.path}: has {len(scores)} scorers; choose one (scorer, --scorer): {', '.join(scores)}"
                 )
             self.scorer = next(iter(scores))
         name, _, key = self.scorer.partition(".")
@@ -272,7 +274,7 @@ class _Reader:
         if key not in values:
             keys = ", ".join(f"{name}.{part}" for part in values)
             raise ArgumentError(
-                f"{location}: the scorer {name!r} gives several values; choose one of: {keys}"
+                f"{location}: the scorer {name!r} returns several values; choose one of: {keys}"
             )
         return msgspec.structs.replace(score, value=values[key])
 
@@ -288,7 +290,7 @@ def _verdict(sample: _InspectSample, score: _InspectScore | None, location: str)
     grade = None if _log_items.is_nested(score.value) else _grade(value)
     if grade is None:
         raise DataError(
-            f"{location}: the score must be C, I, P, N, a number or a boolean, and is something else"
+            f"{location}: the score must be C, I, P, N, a number or a boolean, got something else"
         )
     if math.isnan(grade):
         return (Outcome.FAILED if score.reason == _UNREADABLE else Outcome.UNSCORED), grade

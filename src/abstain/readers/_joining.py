@@ -1,8 +1,8 @@
 """Joining predictions in one table with truths in another by a key.
 
-Every row of the first table gets the columns of the row of the second table with the same key. Keys are names: text or
-whole numbers, compared exactly. A row without a partner is an error, because the most likely reason is a misspelt key.
-Rows of the second table without a partner are counted in the provenance.
+Every row of the first table gets the columns of the row of the second table with the same key. Keys are text or
+whole numbers and are compared exactly. A row without a partner is an error, because the most likely reason is a
+misspelt key. Rows of the second table without a partner are counted in the provenance.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class JoinedTable(SourceTable):
         for table in (main, other):
             table.check_columns([key])
         added = {name: kind for name, kind in other.kinds.items() if name != key}
-        twice = [name for name in added if name in main.kinds]
-        if twice:
+        in_both = [name for name in added if name in main.kinds]
+        if in_both:
             raise ArgumentError(
-                f"{main.label}: the column {twice[0]!r} stands in {other.label}, too; drop or rename it in one of them"
+                f"{main.label}: the column {in_both[0]!r} is also in {other.label}; drop or rename it in one of them"
             )
         self.label, self.paths, self.declared = main.label, main.paths, main.declared
         self._kinds = {**main.kinds, **added}
@@ -59,7 +59,7 @@ class JoinedTable(SourceTable):
         return self._main.rows
 
     def spells_numbers(self, name: str) -> bool:
-        """Return whether a column holds numbers that are not whole."""
+        """Return whether a column contains, or its text spells, booleans, or numbers that are not all whole."""
         return (self._main if name in self._main.kinds else self._other).spells_numbers(name)
 
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:
@@ -74,16 +74,16 @@ def _partner_rows(main: SourceTable, other: SourceTable, key: str) -> Indices:
     keys, other_keys = (table.labels(key).astype(str).tolist() for table in (main, other))
     last_row = {name: row for row, name in enumerate(other_keys)}
     if len(last_row) < len(other_keys):
-        again = np.array([last_row[name] != row for row, name in enumerate(other_keys)], np.bool_)
+        repeated = np.array([last_row[name] != row for row, name in enumerate(other_keys)], np.bool_)
         raise DataError(
-            f"{other.label}: the key {key!r} must be unique, and what stands {_locate(other, again)} "
-            "stands again further down"
+            f"{other.label}: the key {key!r} must be unique, but the one {_locate(other, repeated)} "
+            "appears again further down"
         )
     partner = np.array([last_row.get(name, -1) for name in keys], dtype=np.intp)
     if (partner < 0).any():
         raise DataError(
-            f"{main.label}: {other.label} has no row with the key ({key}) of what stands "
-            f"{_locate(main, partner < 0)}; every row needs one"
+            f"{main.label}: the key ({key}) {_locate(main, partner < 0)} is not in {other.label}; every row "
+            "needs a partner there"
         )
     return partner
 

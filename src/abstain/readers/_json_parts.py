@@ -1,7 +1,7 @@
 """The parts of one large JSON object, found without parsing all of it.
 
-A scanner goes over the bytes of the file (memory-mapped if it is large) and finds where the members of the outermost
-object begin and end, so that a log is decoded one sample at a time. Strings are skipped as a whole, so braces within
+A scanner reads the bytes of the file (memory-mapped if it is large) and finds where the members of the outermost object
+begin and end, so that a log is decoded one sample at a time. Strings are skipped as a whole, so braces within
 them do not count.
 """
 
@@ -59,8 +59,8 @@ def outer_members(
         for key, start, end in spans:
             if end - start > limit:
                 raise FormatError(
-                    f"{path}: a part of {key!r} holds more than {limit:,} bytes; raise member_limit if the file is to "
-                    "be trusted"
+                    f"{path}: a part of {key!r} has more than {limit:,} bytes; raise member_limit if you trust "
+                    "the file"
                 )
             yield key, view[start:end]
             if end - released > _RELEASE_EVERY and isinstance(view, mmap.mmap) and hasattr(view, "madvise"):
@@ -104,7 +104,7 @@ def _spans(
             if key and _CONTENT.search(view, start, end):
                 yield name, start, end
     if _CONTENT.search(view, end + 1):
-        raise FormatError(f"{path}: not JSON (something else stands before or after its one object)")
+        raise FormatError(f"{path}: not JSON (there is other text before or after its one object)")
 
 
 def _part_end(view: bytes | mmap.mmap, start: int, path: object) -> int:

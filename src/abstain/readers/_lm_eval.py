@@ -1,4 +1,4 @@
-"""Samples of lm-evaluation-harness: ``samples_*.jsonl``, one line per document and filter.
+"""lm-eval samples: ``samples_*.jsonl`` of lm-evaluation-harness, one line per document and filter.
 
 Multiple choice: the prediction is the choice of the highest log-likelihood (the harness writes these numbers as text),
 the confidence its softmax probability, and the choices together count as one token for the token signals. Generation:
@@ -99,7 +99,7 @@ def _samples(file: IO[bytes], path: str) -> Iterator[_LmEvalSample]:
         members = _files.decode(line.removeprefix(b"\xef\xbb\xbf"), dict[str, msgspec.Raw], location)
         missing = KEYS - members.keys()
         if missing:
-            raise FormatError(f"{location} is no sample: it lacks {', '.join(sorted(missing))}")
+            raise FormatError(f"{location} is not a sample: it lacks {', '.join(sorted(missing))}")
         yield _LmEvalSample(members, location)
 
 
@@ -199,7 +199,7 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
             return _grade(sample, name)
     if fallback is None:
         raise FormatError(
-            f"{sample.location}: nothing says whether the answer is right; the sample has no metric"
+            f"{sample.location}: it is unknown whether the answer is right, because the sample has no metric"
         )
     return fallback
 
@@ -209,9 +209,7 @@ def _grade(sample: _LmEvalSample, name: str) -> float:
     value = sample.members[name]
     grade = _log_items.scalar_or_none(value, f"{sample.location}: {name}")
     if isinstance(grade, str) or _log_items.is_nested(value):
-        raise DataError(
-            f"{sample.location}: the metric {name!r} must be a number for each sample to be a verdict"
-        )
+        raise DataError(f"{sample.location}: the metric {name!r} must be a number for each sample")
     return math.nan if grade is None else float(grade)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from abstain.readers._rules import Ruling
 
 TEXT_LIMIT = 256
-JUDGED_WRONG = "(judged wrong)"
+GRADED_WRONG = "(graded wrong)"
 
 
 @dataclass(slots=True)
@@ -101,9 +101,9 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
 def items_from_log(
     rows: Sequence[LogRow], path: object, *, scale: Sequence[float] | None, cluster_noun: str
 ) -> Items:
-    """Return the items of graded rows; the module explains their truth and prediction."""
+    """Return the items of graded rows; the docstring of the module defines their truth and prediction."""
     if not rows:
-        raise DataError(f"{path}: the log holds no samples")
+        raise DataError(f"{path}: the log has no samples")
     names, clusters = (
         _name_column([getattr(row, role) for row in rows], f"{path}: the {role}")
         for role in ("item", "cluster")
@@ -111,7 +111,7 @@ def items_from_log(
     duplicate = _first_repeated(names.tolist())
     if duplicate is not None:
         raise DataError(
-            f"{path}: the item {rows[duplicate].item} stands twice (again as sample {duplicate + 1}); "
+            f"{path}: the item {rows[duplicate].item} appears twice (again as sample {duplicate + 1}); "
             "ids must be unique"
         )
     for row in rows:
@@ -140,7 +140,7 @@ def items_from_log(
         outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
         cluster=clusters,
         item=names,
-        signals=signals_from_rows([row.signals for row in rows], what=f"{path}: the signals of samples"),
+        signals=signals_from_rows([row.signals for row in rows], subject=f"{path}: the signals of samples"),
         metadata=metadata,
         scale=bounds,
         cluster_noun=cluster_noun,
@@ -153,10 +153,10 @@ def _shorten(text: str | None) -> str | None:
     return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "\u2026"
 
 
-def _name_column(values: Sequence[int | str], what: str) -> NDArray[Any]:
+def _name_column(values: Sequence[int | str], label: str) -> NDArray[Any]:
     """Return ids as a column: whole numbers if all of them are, otherwise text."""
     are_whole = all(isinstance(value, int) for value in values)
-    return identifiers(values if are_whole else [str(value) for value in values], what)
+    return identifiers(values if are_whole else [str(value) for value in values], label)
 
 
 def keep_scalars(record: Mapping[str, msgspec.Raw], location: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def keep_scalars(record: Mapping[str, msgspec.Raw], location: str) -> dict[str, 
 
 
 def is_nested(value: msgspec.Raw) -> bool:
-    """Return whether JSON text is a list or an object, which a table cannot hold."""
+    """Return whether JSON text is a list or an object, which cannot be a cell of a table."""
     return bytes(memoryview(value)[:1]) in (b"{", b"[")
 
 
@@ -185,12 +185,12 @@ def scalar(value: msgspec.Raw | bytes, location: object) -> bool | float | str |
     return decoded
 
 
-def named_cluster(record: Mapping[str, msgspec.Raw], key: str, location: str, what: str) -> int | str:
-    """Return the cluster id that a record holds under `key`; the error for a missing key lists the others."""
+def named_cluster(record: Mapping[str, msgspec.Raw], key: str, location: str, part: str) -> int | str:
+    """Return the cluster id of a record under `key`; the error for a missing key lists the other keys."""
     if key not in record:
         hint = _validate.suggestion(key, record)
         raise ArgumentError(
-            f"{location}: has no {key!r} in its {what}{hint}; it has: {', '.join(record) or 'none'}"
+            f"{location}: has no {key!r} in its {part}{hint}; it has: {', '.join(record) or 'none'}"
         )
     value = scalar_or_none(record[key], location)
     if isinstance(value, bool) or not isinstance(value, (int, str)):
@@ -206,7 +206,7 @@ def _label(row: LogRow) -> str | None:
         return target
     # A wrong answer that looks like the target must not count as right.
     alike = answer is None or labels.canonical(answer, "answer", 0) == labels.canonical(target, "target", 0)
-    return JUDGED_WRONG if alike else answer
+    return GRADED_WRONG if alike else answer
 
 
 def _grades(
@@ -216,8 +216,8 @@ def _grades(
     outside = [grade for grade in grades if not low <= grade <= high]
     if outside:
         raise DataError(
-            f"{path}: a score of {outside[0]:g} is outside {low:g} to {high:g}; say what the lowest and the highest "
-            "score are (scale, --scale)"
+            f"{path}: a score of {outside[0]:g} is outside {low:g} to {high:g}; set the lowest and the highest "
+            "score (scale, --scale)"
         )
     evaluated = [row.outcome <= Outcome.ABSTAINED for row in rows]
     truth = np.where(evaluated, high, np.nan)
@@ -232,18 +232,18 @@ def concatenate(parts: Sequence[Items]) -> Items:
         parts = [_prefixed(part, f"{task}/") for part, task in zip(parts, tasks, strict=True)]
     if len({(part.truth.dtype.kind == "f", part.scale) for part in parts}) > 1:
         raise DataError(
-            "the files are not scored alike (labels in one, grades or another scale in the other)"
+            "the files are scored differently (labels in one, grades or another scale in another); read them one by one"
         )
     if len({(part.intervals is None, part.classes) for part in parts}) > 1:
         raise DataError(
-            "the files do not predict alike (intervals, or sets of the same classes, in some alone)"
+            "the files have different predictions (only some have intervals, or sets of the same classes); "
+            "read them one by one"
         )
     joined = stack(parts)
     row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
     if row is not None:
         raise DataError(
-            f"{joined.describe_row(row)} stands in more than one file; read the files one by "
-            "one, or compare them"
+            f"{joined.describe_row(row)} is in more than one file; read the files one by one, or compare them"
         )
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)
     return joined.with_provenance(path=paths, sha256=None, **_counts_of_all(joined, parts))

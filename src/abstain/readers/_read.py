@@ -52,7 +52,7 @@ _PART_ARGUMENTS = ("mode", "scorer", "filter")
 _HEAD_SIZE = 1 << 20
 _PATTERN = "*?["
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-# The files that a folder is searched for. Other JSON files lie next to logs and samples.
+# The endings of files that are read from a folder. Not .json, because other JSON files are next to logs and samples.
 _IN_FOLDERS = (".eval", ".jsonl", ".parquet", ".csv", ".csv.gz", ".tsv")
 _JSON_LINES = (".jsonl", ".ndjson")
 
@@ -101,7 +101,7 @@ class ReadArguments:
     ) -> ReadArguments:
         """Return arguments as the caller of `read` passes them, checked."""
         if cluster is not None and cluster_by is not None:
-            raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
+            raise ArgumentError("cluster and cluster_by mean the same; pass only one of them")
         parsed = {"cluster": cluster if cluster is not None else cluster_by, **arguments}
         check_arguments(parsed, read)
         rules = {"abstain_rule": AbstentionRule.parse, "failed_rule": AbstentionRule.parse_failed}
@@ -173,13 +173,13 @@ def read(
         high: the column of its upper bound; never guessed.
         set: the column of predicted sets: lists, JSON arrays, or labels divided by ``|``; never guessed.
         cluster: the column of cluster ids; in a log, a key of the metadata of a sample or of its document.
-        cluster_by: another word for `cluster`.
+        cluster_by: a synonym of `cluster`.
         item: the column of item names.
         signals: numeric columns to keep for confidences. Default: all others.
         metadata: columns to keep unchanged. Default: all other plain columns.
         null_prediction: the meaning of a missing prediction, "abstained" or "failed". Default: an error.
         abstain_rule: finds abstentions that the source does not mark: "choice:E", "regex:(?i)not sure",
-            "phrases:I don't know|cannot say", or an `AbstentionRule`.
+            "phrases:I don't know|not sure", or an `AbstentionRule`.
         failed_rule: finds answers of a table for which the run produced nothing: their beginning, such as "ERR:", or a
             rule in the forms of `abstain_rule`.
         join: a key and a second table, if truth and predictions are in different tables. Every row gets the columns of
@@ -190,11 +190,11 @@ def read(
         crossed: the meaning of a lower bound above the upper one: "sort" exchanges them, "empty" is an interval that
             contains nothing. Default: an error.
         positive: the label that counts as 1 for binary metrics such as F1 and AUROC; all others count as 0. Default: 1.
-        scorer: the scorer of an Inspect log ("name", or "name.key" if it gives several values), or the metric of
+        scorer: the scorer of an Inspect log ("name", or "name.key" if it returns several values), or the metric of
             lm-eval samples.
         filter: the filter of lm-eval samples. Default: all.
         member_limit: the most bytes of one sample of an Inspect log, decompressed.
-        total_limit: the most bytes of all its samples together. Default: 4 MiB and 200 times its own size.
+        total_limit: the most bytes of all its samples together. Default: 4 MiB plus 200 times the size of the log.
         problems: collects the problems with the rows of a table, instead of raising the first.
 
     >>> read("tests/data/examples/run_a.json", mode="few_shot")
@@ -204,10 +204,9 @@ def read(
     if len(systems) > 1:
         items = next(iter(systems.values()))
         raise ArgumentError(
-            f"{items.provenance.get('path', 'the frame')}: holds {len(systems)} systems, told apart by the column "
-            f"{items.provenance['system_column']!r}; abstain.compare takes the table as it is, "
-            "abstain.readers.read_systems gives each of them, and "
-            "metadata=[...] with its name makes it a column like any other"
+            f"{items.provenance.get('path', 'the frame')}: contains {len(systems)} systems, named in the column "
+            f"{items.provenance['system_column']!r}; pass the table to abstain.compare, read each system with "
+            "abstain.readers.read_systems, or name the column in metadata=[...] if it does not name systems"
         )
     return next(iter(systems.values()))
 
@@ -243,12 +242,12 @@ def _check_supported(
         for name in _TABLE_ARGUMENTS:
             if name not in supported and getattr(arguments, name) is not None:
                 raise ArgumentError(
-                    f"{files[0]}: {name} names a column of a table, and this is {form.described}"
+                    f"{files[0]}: {name} names a column of a table, but this is {form.described}"
                 )
     for name in _PART_ARGUMENTS:
         if name not in supported and getattr(arguments, name) is not None:
             source = "a data frame" if form is None else f"{files[0]}: {form.described}"
-            raise ArgumentError(f"{source} has no {name} to choose; leave {name} out")
+            raise ArgumentError(f"{source} has no {name} to choose; omit {name}")
 
 
 def _read_table(table: SourceTable, form: Format | None, arguments: ReadArguments) -> dict[str, Items]:
@@ -302,11 +301,11 @@ def items_of_argument(source: Any, reading: Mapping[str, Any], function: Callabl
 
 
 def check_not_read(reading: Mapping[str, Any], name: str) -> None:
-    """Raise if an argument describes how to read a source that is Items already."""
+    """Raise if an argument describes how to read a source that is already Items."""
     for argument, value in reading.items():
         if value is not None:
             raise ArgumentError(
-                f"{argument} says how a data frame or a file is read, and {name} is Items already"
+                f"{argument} applies only to a data frame or a file, but {name} is already Items; omit it"
             )
 
 
@@ -331,7 +330,7 @@ def check_arguments(arguments: Mapping[str, Any], function: Callable[..., Any]) 
 
 
 def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
-    """Open a table, to read its columns one by one as numbers, flags, labels or lists.
+    """Open a table whose columns are read one by one, as numbers, flags, labels or lists.
 
     Args:
         source: a path, a pattern, several of those (read as one), or a data frame, as for `read`: CSV with any
@@ -345,7 +344,9 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     """
     files, form = recognise_files(source, format)
     if form is not None and not form.is_table:
-        raise ArgumentError(f"{files[0]}: {form.described}, and this takes a table: CSV, Parquet or JSONL")
+        raise ArgumentError(
+            f"{files[0]}: is {form.described}, but a table is required: CSV, Parquet or JSONL"
+        )
     return _open_table(source, files, form)
 
 
@@ -362,7 +363,7 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
         if any(letter in str(part) for letter in _PATTERN) and not _files.SourceFile(path).exists():
             matches = sorted(glob.glob(str(part), recursive=True))  # noqa: PTH207  (patterns may be absolute)
             if not matches:
-                raise ArgumentError(f"{part}: no file fits this pattern")
+                raise ArgumentError(f"{part}: no file matches this pattern")
             paths += [Path(name) for name in matches if Path(name).is_file()]
         else:
             paths += _files_in(path) if os.path.isdir(path) else [path]  # noqa: PTH112  (no name is too long for it)
@@ -373,7 +374,7 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
         if not file.exists():
             if _ADDRESS.match(str(path)):
                 raise ArgumentError(
-                    f"{file}: an address; download it first, for example with curl, and name the file"
+                    f"{file}: is a URL; download it first, for example with curl, and pass the path of the file"
                 )
             raise ArgumentError(
                 f"{file}: no such file{_validate.suggestion(path.name, _names_in(path.parent))}"
@@ -390,7 +391,7 @@ def _files_in(folder: Path) -> list[Path]:
         counts = ", ".join(f"{len(files):,} {ending}" for ending, files in present.items())
         content = counts or "no log and no table"
         raise ArgumentError(
-            f"{folder}: a folder with {content}; name files, or a pattern such as '{folder}/*.eval'"
+            f"{folder}: is a folder with {content}; pass files, or a pattern such as '{folder}/*.eval'"
         )
     return [folder / name for name in next(iter(present.values()))]
 
@@ -415,7 +416,7 @@ def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFi
     parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
     if not all(isinstance(part, (str, os.PathLike)) for part in parts):
         if name is not None:
-            raise ArgumentError("format is for files; a data frame is what it is")
+            raise ArgumentError("format applies only to files; omit it for a data frame")
         return [], None
     if name is not None:
         _validate.choice(name, "format", FORMATS)
@@ -449,7 +450,7 @@ def _recognise(file: _files.SourceFile) -> Format:
         raise FormatError(f"{file}: not JSON with one object per line at line 1")
     if b"\x00" in head[:4096]:
         titles = ", ".join(form.title for form in FORMATS.values())
-        raise FormatError(f"{file}: neither text nor any format known here ({titles})")
+        raise FormatError(f"{file}: not text, and not one of the supported formats ({titles})")
     return _recognise_json(text, file, complete=complete) if is_json else FORMATS["csv"]
 
 
@@ -477,8 +478,8 @@ def _unknown_json(text: bytes, file: _files.SourceFile, *, complete: bool) -> Fo
     if complete:
         _files.parse_json(text, file)  # raises with the line, if it is not JSON at all
     return FormatError(
-        f"{file}: not a run file (an object with a list of experiments), nor any other form of JSON known here "
-        "(evaluation results, an Inspect log, one object per line); say which it is (format, --input-format)"
+        f"{file}: not a run file (an object with a list of experiments), nor any other supported form of JSON "
+        "(evaluation results, an Inspect log, one object per line); name its format (format, --input-format)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of single rows that the engine makes: the same errors, with the same rows, as for a table in memory."""
+"""Checks of single rows in an engine, with the same errors and rows as for a table in memory."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def problems_of(
     query: RowQuery, counts: NDArray[np.int64] | int, first_rows: Callable[[Mask], NDArray[np.intp]]
 ) -> Problems:
-    """Return where to report problems of rows that were aggregated.
+    """Return an object that reports the problems of aggregated rows.
 
-    `counts` is the number of rows that each aggregated row stands for. `first_rows` finds the first of some of them.
+    `counts` is the number of rows that each aggregated row represents. `first_rows` finds the first of some of them.
     """
     return Problems(
         collect=query.problems.collect,
@@ -46,7 +46,7 @@ def first_rows(query: RowQuery, rows: str) -> NDArray[np.intp]:
 
 
 def check_rows(query: RowQuery) -> None:
-    """Report duplicate or missing names and signals that are not numbers, unless this costs more than all else."""
+    """Report duplicate or missing names, and signals that are not numbers; not for tables of very many rows."""
     if query.has_many_rows:
         return
     named = [field for field in ("cluster", "item") if field in query.columns]
@@ -86,25 +86,25 @@ def check_whole_names(query: RowQuery, field: str) -> None:
     if count:
         raise AggregationError(
             query.table.label,
-            f"the column {query.columns[field]!r} holds names as floating-point numbers, which are not whole in "
+            f"the column {query.columns[field]!r} contains names as floating-point numbers, which are not whole in "
             f"{count:,} rows",
             way_out="store them as text or as whole numbers, or ",
         )
 
 
 def check_unique(query: RowQuery, fields: Sequence[str]) -> None:
-    """Report items that appear twice; `fields` are those that identify an item, cluster and item or item only."""
+    """Report duplicate items; `fields` identify an item: cluster and item, or only item."""
     keys = ", ".join(NAME_KEYS[field] for field in fields)
     counts = f"(SELECT count(*) AS n FROM ({query.select_named(fields)}) AS b GROUP BY {keys}) AS counts"
     count = query.number(counts, "CAST(coalesce(sum(n - 1), 0) AS BIGINT)")
     if count:
         problems = problems_of(query, count, lambda _: first_rows(query, select_repeated(query, fields)))
         with rows_named_by(query.table.paths):
-            TableRows(query.table, query.columns, {}, problems).report_again(np.ones(1, np.bool_))
+            TableRows(query.table, query.columns, {}, problems).report_duplicates(np.ones(1, np.bool_))
 
 
 def select_repeated(query: RowQuery, fields: Sequence[str]) -> str:
-    """Select the rows whose item appears in an earlier row, in the order of the table."""
+    """Return a query of the rows whose item appears in an earlier row, in the order of the table."""
     keys = ", ".join(NAME_KEYS[field] for field in fields)
     ranked = f"SELECT {keys}, r, row_number() OVER (PARTITION BY {keys} ORDER BY r) AS occurrence"
     rows = f"{ranked} FROM ({query.select_named(fields, numbers=True)}) AS b"
@@ -112,7 +112,7 @@ def select_repeated(query: RowQuery, fields: Sequence[str]) -> str:
 
 
 def check_numbers(query: RowQuery, name: str) -> None:
-    """Report a signal whose column holds text or booleans."""
+    """Report a signal whose column contains text or booleans."""
     value, kind = query.table.column(name, "value")
     if kind in ("number", "whole"):
         return
@@ -131,15 +131,17 @@ def check_numbers(query: RowQuery, name: str) -> None:
 
 def count_weights(query: RowQuery) -> tuple[int, int]:
     """Return the number of rows with an invalid weight, and of those with a positive one."""
-    # NaN is greater than any number for an engine.
+    # In an engine, NaN is greater than any number.
     conditions = {"wrong": f"w < 0 OR w > {HEAVIEST}", "positive": "w > 0"}
-    counts = ", ".join(f"count(CASE WHEN {what} THEN 1 END) AS {key}" for key, what in conditions.items())
-    found = query.engine.fetch(f"SELECT {counts} FROM ({query.select()}) AS b")
-    return int(found["wrong"][0]), int(found["positive"][0])
+    counts = ", ".join(
+        f"count(CASE WHEN {condition} THEN 1 END) AS {key}" for key, condition in conditions.items()
+    )
+    numbers = query.engine.fetch(f"SELECT {counts} FROM ({query.select()}) AS b")
+    return int(numbers["wrong"][0]), int(numbers["positive"][0])
 
 
 def report_weights(query: RowQuery, wrong: int) -> None:
-    """Report invalid weights, if it is known that some are wrong or none is positive."""
+    """Report invalid weights, given that some are wrong or none is positive."""
     if query.engine.in_order:
         weight = query.column("weight", "value").expression
         values = query.engine.fetch(f"SELECT {weight} AS w FROM {query.engine.source()}")["w"]
@@ -147,7 +149,7 @@ def report_weights(query: RowQuery, wrong: int) -> None:
         with rows_named_by(query.table.paths):
             TableRows(query.table, query.columns, {"weight": values}, problems).weight()
     else:
-        what = f"is not in {wrong:,} rows" if wrong else "is zero throughout"
+        problem = f"is not in {wrong:,} rows" if wrong else "is zero in every row"
         problems_of(query, 1, lambda _: np.arange(0)).report(
-            f"weight ({query.columns['weight']}): weight must be finite and not negative, and {what}"
+            f"weight ({query.columns['weight']}): weight must be finite and not negative, and {problem}"
         )

@@ -1,4 +1,4 @@
-"""The rows of a table as SQL: which columns are needed, and the short name of each in a query.
+"""SQL queries of the rows of a table: the columns that are needed, and their short names.
 
 k0, k1, ... are the columns that distinguish row types, s0, s1, ... those of signals. The cluster is ``c``, the item
 ``i``, the weight ``w``, the number of the row ``r``.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # The fields whose columns do not distinguish row types.
 OTHER_FIELDS = ("confidence", "cluster", "item", "weight")
-# Continuous confidences of at most so many rows are not binned.
+# Continuous confidences are binned only if there are more rows than this.
 FEW_ROWS = 1 << 21
 # The rows at the beginning of a table from which the number of clusters and of confidences is estimated. A confidence
 # with more distinct values among them is continuous.
@@ -45,32 +45,32 @@ _WHOLE_FLOAT = r"(-?[1-9][0-9]*|0)\.0+"
 class Name:
     """The form in which clusters or items are compared: whole numbers if all of them are, otherwise text.
 
-    `template` turns the value of a column into that form.
+    `template` converts the value of a column to that form.
     """
 
     whole: bool
     template: str = "{}"
 
     def expression(self, value: str) -> str:
-        """Return how to select the name of a value."""
+        """Return the expression that selects the name of a value."""
         return self.template.format(value)
 
     def group(self, value: str, engine: Engine) -> str:
-        """Return how to select the group of a cluster, as `abstain._units.group_of` computes it."""
+        """Return the expression that selects the group of a cluster, as `abstain._units.group_of` computes it."""
         name = self.expression(value)
         return group_of_whole(name) if self.whole else group_of_text(name, engine)
 
 
 @dataclass(eq=False)
 class RowQuery:
-    """The columns of a table that metrics need, and how to select them.
+    """The columns of a table that metrics need, and the SQL that selects them.
 
     Attributes:
         table: the table.
         engine: runs the queries.
         columns: the column of each field.
         arguments: the arguments of the reader; `metadata` are the columns of groups.
-        problems: collects or raises what is wrong with rows.
+        problems: collects or raises the problems with rows.
     """
 
     table: QueriedTable
@@ -79,9 +79,9 @@ class RowQuery:
     arguments: ReadArguments
     problems: Problems
 
-    def number(self, source: str, what: str = "count(*)") -> int:
-        """Return one whole number about a source of rows, by default how many there are."""
-        return int(self.engine.fetch(f"SELECT {what} AS n FROM {source}")["n"][0])
+    def number(self, source: str, expression: str = "count(*)") -> int:
+        """Return one whole number about a source of rows. Default: the number of rows."""
+        return int(self.engine.fetch(f"SELECT {expression} AS n FROM {source}")["n"][0])
 
     # Columns and their short names.
 
@@ -94,7 +94,7 @@ class RowQuery:
 
     @cached_property
     def signal_keys(self) -> dict[str, str]:
-        """The short name of each column of a signal, and of those that mark where a signal is absent."""
+        """The short name of each column of a signal, and of the columns that mark absent signals."""
         return {
             name: f"s{number}"
             for number, name in enumerate(self.table.kinds)
@@ -102,7 +102,7 @@ class RowQuery:
         }
 
     def signal_columns(self, signals: Iterable[str]) -> list[str]:
-        """Return the columns of some signals, and those that mark where they are absent."""
+        """Return the columns of some signals, and the columns that mark them as absent."""
         names = [self.columns.get("confidence", name) if name == "confidence" else name for name in signals]
         return list(
             dict.fromkeys(
@@ -132,7 +132,7 @@ class RowQuery:
         return tuple(dict.fromkeys((confidence, "confidence", *names)))
 
     def _is_numeric(self, name: str) -> bool:
-        """Return whether a column holds only numbers that can serve as a signal, by the rule of `_values`."""
+        """Return whether a column contains only numbers that can be a signal, by the rule of `_values`."""
         value, kind = self.table.column(name, "value")
         if kind == "whole":
             return _values.is_numeric(_values.typed(self._extremes[name]))
@@ -171,7 +171,7 @@ class RowQuery:
 
     @cached_property
     def has_many_rows(self) -> bool:
-        """Whether continuous confidences are binned, and checks that cost more than the evaluation are left out."""
+        """Whether continuous confidences are binned, and checks that cost more than the evaluation are skipped."""
         return self.number(self.engine.source()) > FEW_ROWS
 
     def is_continuous(self, name: str) -> bool:
@@ -194,7 +194,7 @@ class RowQuery:
     # Selecting rows.
 
     def select(self, *, numbers: bool = False) -> str:
-        """Select every row, by default without its number; without a cluster column the cluster is that number."""
+        """Return a query of every row; with `numbers` rows have a number, which replaces a missing cluster column."""
         parts = self._parts()
         if "cluster" in self.columns:
             parts["c"] = self.column("cluster").expression
@@ -203,7 +203,7 @@ class RowQuery:
         return self._selected(parts, numbers=numbers)
 
     def select_named(self, fields: Sequence[str], *, numbers: bool = False) -> str:
-        """Select every row with the names of some fields and of its cluster, as far as the table has them."""
+        """Return a query of every row with the names of some fields and of its cluster, if the table has them."""
         parts = self._parts()
         for field in {**dict.fromkeys(fields), "cluster": None}:
             if field in self.columns:
@@ -211,7 +211,7 @@ class RowQuery:
         return self._selected(parts, numbers=numbers or "rows" in fields)
 
     def _parts(self) -> dict[str, str]:
-        """How to select row types, signals and weights, by short name."""
+        """Return the expressions that select row types, signals and weights, by short name."""
         # Row types have few distinct values, and `_columns` decides what their text spells.
         parts = {key: self.table.column(name, "text").expression for name, key in self.type_keys.items()}
         parts |= {key: self.table.column(name, "value").expression for name, key in self.signal_keys.items()}
@@ -231,11 +231,11 @@ class RowQuery:
         return f"({rows}) AS b JOIN {types} ON {' AND '.join(same)}"
 
     def column(self, field: str, form: Form = "name") -> QueriedColumn:
-        """Return how to select the column of a field."""
+        """Return the expression that selects the column of a field."""
         return self.table.column(self.columns[field], form)
 
     def as_number(self, value: str, kind: str) -> str:
-        """Return how to select a value of some kind as a number; NULL if it is not one."""
+        """Return the expression that selects a value of some kind as a number; NULL if it is not one."""
         if kind in ("whole", "number"):
             return f"CAST({value} AS DOUBLE)"
         if kind == "text":  # engines also read other texts as numbers, such as 1_0

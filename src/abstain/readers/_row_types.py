@@ -1,4 +1,4 @@
-"""Row types: the rows of a table by all columns except confidence and cluster, as items."""
+"""Row types: the rows of a table grouped by all columns except confidence and cluster, as items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Fetched = Mapping[str, NDArray[Any]]
 
-# More row types would be a table as large as its source.
+# With more row types, the result would be as large as its source.
 _MOST_TYPES = 1 << 20
 
 
@@ -36,7 +36,7 @@ class RowTypes:
     Attributes:
         engine: the engine that keeps them, as ``row_types``.
         numbers: their numbers there.
-        counts: how many rows each has.
+        counts: the number of rows of each.
         items: one item for each, with the weight of its rows.
     """
 
@@ -71,7 +71,7 @@ def total_weight(weighted: bool) -> str:
 
 
 def items_of_row_types(query: RowQuery, fetched: Fetched, origin: Mapping[str, Any]) -> Items:
-    """Return one item for each row type, as `_columns` makes items of rows."""
+    """Return one item for each row type, made by `_columns`."""
     table, arguments, engine = query.table, query.arguments, query.engine
 
     def rows_of_types(wrong: Mask) -> NDArray[np.intp]:

@@ -7,7 +7,7 @@ are written as text::
 
     choice:E                          the answer is this choice (its label or its wording)
     regex:(?i)not enough evidence     the answer contains a match
-    phrases:I don't know|cannot say   the answer contains one of the phrases, in any case and spacing
+    phrases:I don't know|not sure     the answer contains one of the phrases, in any case and spacing
     phrases:@refusals.txt             the same, one phrase per line of a file
 """
 
@@ -42,8 +42,8 @@ REFUSALS = (
     "insufficient information",
     "not enough evidence",
 )
-# A rule is proposed for at least so many answers that are at least this proportion of all. As most sources have none,
-# a first part of the answers is examined before all of them are.
+# A rule is proposed for at least so many answers that are at least this proportion of all. Most sources have none, so
+# only the first answers are examined before all of them are.
 _FEWEST, _PROPORTION, _FIRST = 3, 0.05, 20_000
 
 _FORMS = ("choice", "regex", "phrases")
@@ -60,7 +60,7 @@ class Determination(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AbstentionRule:
-    """Distinguishes refusals from answers; build one with `choice`, `regex`, `phrases` or `parse`.
+    """A rule that distinguishes refusals from answers; build one with `choice`, `regex`, `phrases` or `parse`.
 
     Attributes:
         text: the rule as it is written on the command line.
@@ -93,21 +93,21 @@ class AbstentionRule:
         try:
             return cls(f"regex:{pattern}", re.compile(pattern), whole=False)
         except re.error as problem:
-            raise ArgumentError(f"it is no regular expression: {problem}") from None
+            raise ArgumentError(f"the pattern is not a regular expression: {problem}") from None
 
     @classmethod
     def phrases(cls, phrases: Sequence[str]) -> AbstentionRule:
         """Return the rule that an answer declines if it contains one of `phrases`, in any case and spacing."""
         plain = [_plain(phrase) for phrase in phrases if _plain(phrase)]
         if not plain:
-            raise ArgumentError("a rule needs phrases, such as phrases:I don't know|cannot say")
+            raise ArgumentError("a rule needs phrases, such as phrases:I don't know|not sure")
         return cls(f"phrases:{'|'.join(phrases)}", re.compile("|".join(map(re.escape, plain))), whole=False)
 
     @classmethod
     def beginning(cls, text: str) -> AbstentionRule:
         """Return the rule that an answer failed if it begins like this, in any case and spacing."""
         if not text.strip():
-            raise ArgumentError("a rule needs the beginning of such an answer, such as ERR:")
+            raise ArgumentError("a rule needs the beginning of a failed answer, such as ERR:")
         return cls(f"begins:{text}", re.compile(rf"\A{re.escape(_plain(text))}"), whole=False)
 
     @classmethod
@@ -186,10 +186,10 @@ def joined_counts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def looks_like_refusals(answers: Sequence[tuple[str, bool]]) -> dict[str, Any]:
     """Return the provenance of answers that look like refusals; each answer comes with whether it was right.
 
-    >>> said = [("I don\u2019t know.", False)] * 3 + [("Paris", True)] * 7
-    >>> looks_like_refusals(said)
+    >>> answers = [("I don\u2019t know.", False)] * 3 + [("Paris", True)] * 7
+    >>> looks_like_refusals(answers)
     {'refusals': {'count': 3, 'answers': 10, 'phrases': ("I don't know",)}}
-    >>> looks_like_refusals(said[2:])
+    >>> looks_like_refusals(answers[2:])
     {}
     """
     phrases: dict[str, None] = {}
@@ -209,5 +209,5 @@ def _refusal_in(text: str) -> str | None:
 
 
 def _plain(text: str) -> str:
-    # Typographic apostrophes are the most frequent reason why a phrase is not found.
+    # Otherwise phrases with typographic apostrophes would not be found.
     return " ".join(text.replace("\u2019", "'").casefold().split())

@@ -100,7 +100,7 @@ class _Experiment(Struct):
 
     @property
     def mode(self) -> str | None:
-        """The mode, which either part may hold."""
+        """The mode, which is in either part."""
         parts = (self.provenance, self.results)
         return next((part.mode for part in parts if part is not None and part.mode is not None), None)
 
@@ -119,7 +119,7 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
     """Read the experiment of one mode; see `abstain.read`."""
     if arguments.cluster is not None or arguments.abstain_rule is not None:
         raise ArgumentError(
-            f"{file}: a run file knows its clusters and abstentions; leave cluster and rule out"
+            f"{file}: a run file already has clusters and abstentions; omit the cluster and the abstention rule"
         )
     content, path, scale = file.read(), str(file), arguments.scale
     record = _files.parse_json(content, path)
@@ -170,14 +170,14 @@ def _choose_experiment(experiments: list[_Experiment], mode: str | None, path: s
     listed = ", ".join(name or "(unnamed)" for name in modes)
     if mode is None:
         if len(experiments) > 1:
-            raise ArgumentError(f"{path}: holds {len(experiments)} experiments; choose a mode: {listed}")
+            raise ArgumentError(f"{path}: has {len(experiments)} experiments; choose a mode: {listed}")
         return experiments[0]
     if mode not in modes:
         hint = _validate.suggestion(mode, [name for name in modes if name])
         raise ArgumentError(f"{path}: has no mode {mode!r}{hint}; modes here: {listed}")
     if modes.count(mode) > 1:
         raise FormatError(
-            f"{path}: the mode {mode!r} stands in {modes.count(mode)} experiments; it must be in one"
+            f"{path}: the mode {mode!r} is in {modes.count(mode)} experiments; it must be in only one"
         )
     return experiments[modes.index(mode)]
 
@@ -190,8 +190,8 @@ def _participants(experiment: _Experiment, path: str) -> list[_Participant]:
         )
     names = [record.participant_id for record in records]
     if len(set(names)) < len(names):
-        twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise DataError(f"{path}: participant {twice} stands twice in the experiment")
+        duplicate = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(f"{path}: participant {duplicate} appears twice in the experiment")
     if len({type(name) for name in names}) > 1:
         raise FormatError(f"{path}: participant_id is a number for some participants and text for others")
     return records
@@ -202,8 +202,8 @@ def _rows(records: list[_Participant], scale: tuple[float, float], path: str) ->
     items = _item_set(done, path) if done else {"": None}
     if is_too_sparse(len(records) * len(items), len(done) * len(items) + len(records)):
         raise DataError(
-            f"{path}: {len(records) - len(done):,} participants failed, each with the {len(items):,} items of the "
-            f"{len(done):,} that did not; that is more than can be judged by so few"
+            f"{path}: {len(records) - len(done):,} of {len(records):,} participants failed, and the others have "
+            f"{len(items):,} items; so few participants cannot define the items of so many"
         )
     return [row for record in records for row in _participant_rows(record, items, scale, path)]
 
@@ -275,20 +275,20 @@ def _complete(record: _Participant, key: str, items: Mapping[str, None], path: s
         if names:
             raise DataError(
                 f"{path}: participant {record.participant_id}: {key} {problem} {', '.join(names)}; "
-                "all participants must carry the same items"
+                "all participants must have the same items"
             )
     return members
 
 
-def _score(value: object, what: str, scale: tuple[float, float], location: str) -> float:
+def _score(value: object, role: str, scale: tuple[float, float], location: str) -> float:
     if value is None:
         return float("nan")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise FormatError(f"{location}: the {what} must be a number or null, got {type(value).__name__}")
+        raise FormatError(f"{location}: the {role} must be a number or null, got {type(value).__name__}")
     low, high = scale
     if not low <= value <= high:
         raise DataError(
-            f"{location}: the {what} is {value:g}, outside the scale of {low:g} to {high:g}; "
+            f"{location}: the {role} is {value:g}, outside the scale of {low:g} to {high:g}; "
             "declare another scale if the instrument has one"
         )
     return float(value)
@@ -314,7 +314,7 @@ def _run_items(rows: list[_RunRow], scale: tuple[float, float], path: str) -> It
 
 
 def _is_numeric(key: str, values: list[Any]) -> bool:
-    """Return whether a column is a signal: numbers and nulls. Booleans among numbers are refused later.
+    """Return whether a column is a signal: numbers and nulls. Booleans among numbers are an error later.
 
     Text, lists, and booleans only (unless the format defines the key as a number) are metadata.
     """
@@ -330,7 +330,7 @@ def _exported_items(records: Sequence[_Participant], extension: _Extension, path
     try:
         return _restore_items(rows, extension)
     except AbstainError as problem:
-        raise FormatError(f"{path}: provenance.abstain does not fit the records: {problem}") from None
+        raise FormatError(f"{path}: provenance.abstain does not match the records: {problem}") from None
 
 
 def _exported_rows(record: _Participant, path: str) -> list[_RunRow]:
@@ -354,7 +354,7 @@ def _restore_items(rows: Sequence[_RunRow], extension: _Extension) -> Items:
     outcome = np.array([_code(row.outcome, OUTCOMES, "outcome", row) for row in rows], dtype=np.uint8)
     unknown = missing(truth) & (outcome <= Outcome.ABSTAINED)
     if unknown.any():
-        raise DataError(f"item {names[int(np.argmax(unknown))]} has no truth, so that nothing can be judged")
+        raise DataError(f"item {names[int(np.argmax(unknown))]} has no truth, so it cannot be evaluated")
     sets, classes = checked_sets(extension.sets, extension.classes, truth, outcome)
     items = Items(
         truth=truth,
@@ -375,7 +375,7 @@ def _restore_items(rows: Sequence[_RunRow], extension: _Extension) -> Items:
     if extension.rows is None:
         return items
     if sorted(extension.rows) != list(range(len(rows))):
-        raise DataError(f"rows must hold each number from 0 to {len(rows) - 1} once")
+        raise DataError(f"rows must contain each number from 0 to {len(rows) - 1} once")
     return items.take(np.argsort(extension.rows))
 
 
@@ -394,13 +394,13 @@ def _exported_scores(rows: Sequence[_RunRow], name: str, labels: Sequence[str] |
     )
 
 
-def _code(value: Any, known: Sequence[Any], what: str, row: _RunRow) -> int:
-    if value not in known:
-        raise DataError(f"the {what} of item {row.item} is none of the {len(known)} that are known")
-    return known.index(value)
+def _code(value: Any, allowed: Sequence[Any], role: str, row: _RunRow) -> int:
+    if value not in allowed:
+        raise DataError(f"the {role} of item {row.item} is not one of the {len(allowed)} possible values")
+    return allowed.index(value)
 
 
 def _whole(name: str) -> int:
     if not _WHOLE.fullmatch(name):
-        raise DataError("whole_items says that all items have whole numbers for names, and one has none")
+        raise DataError("whole_items is true, but the name of an item is not a whole number")
     return int(name)

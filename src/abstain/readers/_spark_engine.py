@@ -1,8 +1,8 @@
-"""Spark as an engine: it aggregates a DataFrame in the cluster, with the same queries as every engine.
+"""The Spark engine: it aggregates a DataFrame in the cluster, with the same queries as every engine.
 
-Temporary views have unique names, so that they hide no table of the session, and are dropped when they are no longer
-needed. Spark has no order of rows: the number of a row depends on the partitions, and errors give the number of wrong
-rows but not their positions. pyspark is imported only if there is a DataFrame, and pandas is not needed.
+Temporary views have unique names, so that they do not hide a table of the session, and are dropped when they are no
+longer needed. Spark has no order of rows: the number of a row depends on the partitions, and errors report the number
+of wrong rows but not their positions. pyspark is imported only if there is a DataFrame, and pandas is not needed.
 """
 
 from __future__ import annotations
@@ -45,22 +45,26 @@ class SparkTable(QueriedTable):
         self._only_text = only_text
         self._types = dict(frame.dtypes)
         if len({name.casefold() for name in frame.columns}) < len(frame.columns):
-            raise DataError(f"{label}: has columns whose names differ in case alone; rename one of them")
-        self._kinds = {name: "unknown" if only_text else _kind(found) for name, found in self._types.items()}
+            raise DataError(f"{label}: has columns whose names differ only in case; rename one of them")
+        self._kinds = {
+            name: "unknown" if only_text else _kind(type_name) for name, type_name in self._types.items()
+        }
 
     def check_session(self, other: SparkTable) -> None:
         """Raise unless one query can use both tables."""
         if self.frame.sparkSession is not other.frame.sparkSession:
-            raise ArgumentError("the Spark DataFrames are of different sessions; make both in one of them")
+            raise ArgumentError(
+                "the Spark DataFrames belong to different sessions; create both in the same session"
+            )
 
     def column(self, name: str, form: Form) -> QueriedColumn:  # noqa: ARG002
-        """Return how to select a column; text stays text."""
-        kind, found, column = self._kinds[name], self._types[name], _quoted(name)
-        if found == "float":
+        """Return the expression that selects a column; text stays text."""
+        kind, type_name, column = self._kinds[name], self._types[name], _quoted(name)
+        if type_name == "float":
             return QueriedColumn(f"CAST({column} AS DOUBLE)", kind)
-        if found in (*_WHOLE, "double", "boolean"):
+        if type_name in (*_WHOLE, "double", "boolean"):
             return QueriedColumn(column, kind)
-        plain = found == "string" or kind in ("list", "other")
+        plain = type_name == "string" or kind in ("list", "other")
         return QueriedColumn(column if plain else f"CAST({column} AS STRING)", "text")
 
     @property
@@ -69,49 +73,49 @@ class SparkTable(QueriedTable):
         return int(self.frame.count())
 
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:  # noqa: ARG002
-        """Refuse: the rows of a DataFrame are aggregated in the cluster."""
+        """Raise, because the rows of a DataFrame are aggregated in the cluster."""
         raise ArgumentError(
-            f"{self.label}: its rows are aggregated in the cluster; collect {', '.join(names)} yourself"
+            f"{self.label}: its rows are aggregated in the cluster; collect {', '.join(names)} first"
         )
 
     def repeats(self, name: str) -> bool:
-        """Return whether a column has several values, and some of them more than once."""
+        """Return whether a column has at least two different values, and one of them more than once."""
         column = self.column(name, "text").expression
         row = self.frame.selectExpr(
-            f"count({column}) AS known", f"count(DISTINCT {column}) AS several"
+            f"count({column}) AS stated", f"count(DISTINCT {column}) AS different"
         ).collect()[0]
-        return bool(1 < row["several"] < row["known"])
+        return bool(1 < row["different"] < row["stated"])
 
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
-        """Refuse: a DataFrame has no order of rows to add a column by."""
+        """Raise, because a DataFrame has no order of rows by which a column could be added."""
         del marks, words, part
         raise ArgumentError(
-            f"{self.label}: a column cannot be added to it; add {name!r} by an expression of your own"
+            f"{self.label}: a column cannot be added to it; add {name!r} with your own expression"
         )
 
 
-def _kind(found: str) -> str:
-    if found == "boolean":
+def _kind(type_name: str) -> str:
+    if type_name == "boolean":
         return "boolean"
-    if found in _WHOLE or (found.startswith("decimal") and found.endswith(",0)")):
+    if type_name in _WHOLE or (type_name.startswith("decimal") and type_name.endswith(",0)")):
         return "whole"
-    if found in ("float", "double") or found.startswith("decimal"):
+    if type_name in ("float", "double") or type_name.startswith("decimal"):
         return "number"
-    if found.startswith("array"):
+    if type_name.startswith("array"):
         return "list"
-    return "text" if found.partition("(")[0] in _PLAIN else "other"
+    return "text" if type_name.partition("(")[0] in _PLAIN else "other"
 
 
 def read_files(session: Any, paths: Sequence[Path], kind: str) -> SparkTable:
     """Open files of one kind ("csv", "parquet" or "jsonl") as one table; without types, every column is text."""
-    places, label = [str(path.absolute()) for path in paths], str(paths[0])
+    locations, label = [str(path.absolute()) for path in paths], str(paths[0])
     read = session.read
     if kind == "parquet":
-        return SparkTable(read.parquet(*places), label)
+        return SparkTable(read.parquet(*locations), label)
     if kind == "csv":
-        frame = read.csv(places, header=True, quote='"', escape='"', multiLine=True, mode="FAILFAST")
+        frame = read.csv(locations, header=True, quote='"', escape='"', multiLine=True, mode="FAILFAST")
     else:
-        frame = read.json(places, primitivesAsString=True, mode="FAILFAST")
+        frame = read.json(locations, primitivesAsString=True, mode="FAILFAST")
     return SparkTable(frame, label, only_text=True)
 
 
@@ -141,18 +145,18 @@ class SparkEngine(Engine):
 
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
         """Return the columns of a result."""
-        found = self._run(lambda: self._session.sql(statement).toArrow())
-        return {name: _plain(found.column(name)) for name in found.column_names}
+        result = self._run(lambda: self._session.sql(statement).toArrow())
+        return {name: _plain(result.column(name)) for name in result.column_names}
 
     def _keep(self, name: str, statement: str, *, number: bool) -> None:
         if not number:
             self._view(name, self._run(lambda: self._session.sql(statement).persist()))
             return
-        found = self._run(lambda: self._session.sql(statement).toArrow())
+        result = self._run(lambda: self._session.sql(statement).toArrow())
         import pyarrow as pa  # noqa: PLC0415
 
-        numbers = pa.array(np.arange(len(found)))
-        self._view(name, self._session.createDataFrame(found.append_column("number", numbers)))
+        numbers = pa.array(np.arange(len(result)))
+        self._view(name, self._session.createDataFrame(result.append_column("number", numbers)))
 
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """Keep columns of whole numbers under a name."""
@@ -166,11 +170,11 @@ class SparkEngine(Engine):
         return f"{self._prefix}_{name} AS {name}"
 
     def matches(self, text: str, pattern: str) -> str:
-        """Return a condition: all of a text matches a pattern."""
+        """Return the condition that all of a text matches a pattern."""
         return f"({text} RLIKE r'^(?:{pattern})$')"
 
     def from_hexadecimal(self, digits: str) -> str:
-        """Return how to read hexadecimal digits as a whole number."""
+        """Return the expression that reads hexadecimal digits as a whole number."""
         return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 
     def _view(self, name: str, frame: Any) -> None:
@@ -186,7 +190,7 @@ class SparkEngine(Engine):
         try:
             return work()
         except PySparkException as problem:
-            # The message of Spark may quote the data.
+            # Spark's message may quote the data.
             kind = problem.getCondition() or type(problem).__name__
             raise FormatError(f"the Spark DataFrame: Spark could not read it ({kind})") from None
 
@@ -202,14 +206,14 @@ def _forget(session: Any, prefix: str, views: dict[str, Any]) -> None:
 
 
 def _plain(column: Any) -> NDArray[Any]:
-    """Return a column of Arrow as numbers, NaN for null, or objects, None for null."""
+    """Return an Arrow column as numbers, NaN for null, or objects, None for null."""
     import pyarrow as pa  # noqa: PLC0415
 
-    found = column.type
-    if not column.null_count and (pa.types.is_integer(found) or pa.types.is_floating(found)):
+    arrow_type = column.type
+    if not column.null_count and (pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type)):
         return np.asarray(column.to_numpy())
-    if pa.types.is_floating(found):
+    if pa.types.is_floating(arrow_type):
         return np.asarray(column.to_numpy(), dtype=np.float64)
     objects = np.empty(len(column), dtype=object)
     objects[:] = column.to_pylist()
-    return labels.exact(objects) if pa.types.is_integer(found) else objects
+    return labels.exact(objects) if pa.types.is_integer(arrow_type) else objects

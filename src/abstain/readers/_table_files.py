@@ -19,12 +19,12 @@ from abstain.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# DuckDB takes only UTF-8, and interprets these characters as a pattern.
+# DuckDB accepts only UTF-8, and interprets these characters as a pattern.
 _PLAIN_PATH = re.compile(r"[^*?\[\\\ud800-\udfff]+")
 
 
 class TableFiles:
-    """Some files that are read as one table, in the given order; iterating gives pairs of path and location.
+    """Some files that are read as one table, in this order; iterating yields pairs of path and location.
 
     Attributes:
         paths: the paths that the caller named.

@@ -2,8 +2,8 @@
 
 A `SourceTable` lists its columns and their kinds, loads some of them as arrays, and returns single ones as numbers,
 flags, labels or lists. A column that is incomplete or has other values is an error that names the file, the column and
-the row. `_file_tables` opens files, `_frame_tables` data frames. `_values` interprets text, `_fields` and `_columns`
-make items of columns.
+the row. `_file_tables` opens files, `_frame_tables` data frames. `_values` interprets text, and `_fields`
+and `_columns` convert columns to items.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_CELLS = 1 << 25
 
 
 class SourceTable(ABC):
-    """A source of columns; `abstain.readers.open_table` makes one.
+    """A source of columns; `abstain.readers.open_table` returns one.
 
     Attributes:
         label: its name in messages.
@@ -66,11 +66,11 @@ class SourceTable(ABC):
         """
 
     def head(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return columns as `load` does, of a file only their first rows."""
+        """Return columns as `load` does; of a file, only the first rows."""
         return self.load(names)
 
     def prepare(self, names: Iterable[str]) -> None:  # noqa: B027  (most sources need nothing)
-        """Read columns at once that are loaded one after the other, if the source is slow to read."""
+        """Read all of these columns at once, if the source is slow to read, before they are loaded one by one."""
 
     @property
     def headed(self) -> bool:
@@ -95,7 +95,7 @@ class SourceTable(ABC):
                 raise ArgumentError(f"{self.label}: has no column {name!r}{hint}; {self.listed_columns}")
             if self.kinds[name] == "other" or (self.kinds[name] == "list" and not lists):
                 raise DataError(
-                    f"{self.label}: the column {name!r} is nested or binary; a plain column is needed"
+                    f"{self.label}: the column {name!r} is nested or binary; a plain column is required"
                 )
 
     def repeats(self, name: str) -> bool:
@@ -132,7 +132,7 @@ class SourceTable(ABC):
         ]
 
     def spells_numbers(self, name: str) -> bool:
-        """Return whether a column holds, or its text spells, numbers that are not all whole, or booleans."""
+        """Return whether a column contains, or its text spells, booleans, or numbers that are not all whole."""
         kind = self.kinds[name]
         if kind == "text":
             kind = _values.spelling({text: _values.as_number(text) for text in set(self.texts(name))})
@@ -142,8 +142,8 @@ class SourceTable(ABC):
         """Return the names of columns that the caller did not name; raise if they are too many to load."""
         if len(names) > 100 and len(names) * self.rows > self._most_cells:
             raise ArgumentError(
-                f"{self.label}: {self.rows:,} rows of {len(names):,} columns are too many to load; name those that are "
-                "needed (signals=, metadata=)"
+                f"{self.label}: {self.rows:,} rows of {len(names):,} columns are too many to load; name the columns "
+                "that are needed (signals=, metadata=)"
             )
         return names
 
@@ -157,7 +157,7 @@ class SourceTable(ABC):
 
     @abstractmethod
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
-        """Return a frame with one more column: `words[1]` in marked rows, else `words[0]`; write files to `part`."""
+        """Add a column: `words[1]` in marked rows, otherwise `words[0]`. Return a frame, or write a file to `part`."""
 
     def sha256(self) -> str | None:
         """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
@@ -172,9 +172,11 @@ class SourceTable(ABC):
     def _problems(self) -> Problems:
         return Problems(collect=False, label=self.label)
 
-    def _plain(self, name: str, what: str, form: Form) -> NDArray[Any]:
+    def _plain(self, name: str, content: str, form: Form) -> NDArray[Any]:
         if self.kinds.get(name) in ("list", "other"):
-            raise DataError(f"{self.label}: the column {name!r} must hold {what}, and it is nested or binary")
+            raise DataError(
+                f"{self.label}: the column {name!r} must hold {content}, but it is nested or binary"
+            )
         self.check_columns([name])
         return self._loaded(name, form)
 
@@ -197,4 +199,4 @@ class QueriedTable(SourceTable):
 
     @abstractmethod
     def column(self, name: str, form: Form) -> QueriedColumn:
-        """Return how to select a column in a form; see `load`."""
+        """Return the expression that selects a column in a form; see `load`."""

@@ -1,7 +1,7 @@
 """Files that are converted before they are read: text in UTF-16 to UTF-8, and the sheet of a workbook to CSV.
 
-Whole numbers of a workbook are written without a point, dates in ISO 8601, and empty cells as nothing. The hash of the
-items is that of the workbook.
+Whole numbers of a workbook are written without a decimal point, dates in ISO 8601, and empty cells as empty text. The
+hash in the provenance is that of the workbook.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 28
 
 
 def translate(file: SourceFile, beginning: bytes) -> bool:
-    """Convert a file if its beginning shows that it must be; return whether it does."""
+    """Convert a file if its beginning shows that this is necessary; return whether it was converted."""
     if beginning.startswith(UTF_16):
         file.translate(lambda content: _text(content, file))
         return True
@@ -39,14 +39,14 @@ def _is_workbook(file: SourceFile) -> bool:
         with file.open() as opened, zipfile.ZipFile(opened) as archive:
             return not _WORKBOOK_PARTS.isdisjoint(archive.namelist())
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
-        return False  # the reader of logs reports what is wrong with it
+        return False  # the reader of logs reports the problem
 
 
 def _text(content: bytes, path: SourceFile) -> bytes:
     try:
         return content.decode("utf-16").encode()
     except UnicodeError:
-        raise FormatError(f"{path}: begins like UTF-16, and is not; save it as UTF-8") from None
+        raise FormatError(f"{path}: begins like UTF-16 text, but is not; save it as UTF-8") from None
 
 
 def _sheet(content: bytes, path: SourceFile) -> bytes:
@@ -54,7 +54,7 @@ def _sheet(content: bytes, path: SourceFile) -> bytes:
         import python_calamine  # noqa: PLC0415
     except ModuleNotFoundError:
         raise ArgumentError(
-            f"{path}: a workbook; save the sheet as CSV, or install what reads it (pip install 'abstain[excel]')"
+            f"{path}: is a workbook; save the sheet as CSV, or install the reader (pip install 'abstain[excel]')"
         ) from None
     _check_size(content, path)
     try:
@@ -65,7 +65,7 @@ def _sheet(content: bytes, path: SourceFile) -> bytes:
     filled = [name for name, rows in sheets.items() if rows]
     if len(filled) != 1:
         raise FormatError(
-            f"{path}: a workbook with {len(filled)} filled sheets; save the one that is meant as CSV"
+            f"{path}: is a workbook with {len(filled)} filled sheets; save the right one as CSV"
         )
     written = io.StringIO()
     csv.writer(written).writerows([_cell(cell) for cell in row] for row in sheets[filled[0]])

@@ -1,12 +1,12 @@
 """The values of a column as numbers, flags, labels, names or lists of labels, and the problems with them.
 
-One rule for every source: text that spells only numbers is a column of numbers, whether it comes from a CSV file, which
-has only text, or from a frame. Names (of clusters, items, groups) are exact: text or whole numbers, never floats, which
+The same rule applies to every source: text that spells only numbers is a column of numbers, in a CSV file, which has
+only text, and in a frame. Names (of clusters, items, groups) are exact: text or whole numbers, never floats, which
 cannot distinguish neighbouring numbers beyond 2 to the power of 53.
 
 Each function takes a column as `SourceTable.load` returns it. Values of another kind are reported with the column and
-the rows (as `abstain._row_names` counts them), and never shown, because a value may be a patient's. Problems are raised
-one by one, or collected for a list of all.
+the rows (as `abstain._row_names` counts them). They are never shown, because a value may be confidential. Problems are
+either raised one by one, or collected in a list.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class Problems:
         label: the name of the source.
         found: the problems so far.
         counts: the number of rows of the source that each row represents, if the source was aggregated.
-        first_rows: returns the first rows of the source that a mask of rows represents; None if they are not known.
+        first_rows: returns the first rows of the source that a mask of rows represents; None if they are unknown.
 
     >>> problems = Problems()
-    >>> problems.report("the item ids must be unique; one stands again at row 3", way_out="name another column")
+    >>> problems.report("the column 'w' is empty at row 3", way_out="every row needs a value")
     >>> problems.found
-    ['the item ids must be unique; one stands again at row 3; name another column']
+    ["the column 'w' is empty at row 3; every row needs a value"]
     """
 
     collect: bool = True
@@ -93,7 +93,7 @@ class Problems:
             self.report(f"{message} {self.place(wrong)}", way_out=way_out)
 
     def place(self, wrong: Mask, *, most: int | None = None) -> str:
-        """Return the first rows of a mask in words, at most `most` of them; their number if they are not known.
+        """Return the location of the first rows of a mask, at most `most` of them; if unknown, the number of rows.
 
         >>> Problems().place(np.array([True, False, True]))
         'at row 0, 2'
@@ -134,7 +134,7 @@ def typed(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_numeric(values: NDArray[Any]) -> bool:
-    """Return whether a typed column can be a signal: numbers that a float holds exactly.
+    """Return whether a typed column can be a signal: numbers that a float represents exactly.
 
     >>> is_numeric(np.array([1, 2])), is_numeric(np.array([2**53 + 1])), is_numeric(np.array(["a"], dtype=object))
     (True, False, False)
@@ -160,8 +160,8 @@ def _spelled(texts: list[str]) -> list[Any] | None:
 def spelling(texts: Mapping[str | None, float | None]) -> str:
     """Return "whole", "number" or "boolean" if all texts spell that, otherwise "text".
 
-    Whole numbers are those that are also whole as names. Each text comes with the number that another reader reads it
-    as, or None. If that is a different number, the result is "text".
+    Whole numbers are those that are also whole as names. The values are the numbers that another reader reads
+    from the texts, or None. If they are different numbers, the result is "text".
 
     >>> spelling({"1": 1.0, "25": 25.0}), spelling({"1": 1.0, "0.5": 0.5}), spelling({"01": 1.0})
     ('whole', 'number', 'text')
@@ -220,7 +220,7 @@ def as_number(value: object) -> float | None:
     """
     if isinstance(value, (bool, np.bool_)):
         return None
-    # Unlike other readers of tables, Python also reads digits of other scripts and digits in groups.
+    # Python also reads digits of other scripts and digits in groups, which other readers of tables do not.
     if isinstance(value, str) and ("_" in value or not value.isascii() or len(value) > _LONGEST_NUMBER):
         return None
     try:
@@ -248,7 +248,8 @@ def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
     numbers = _flags(values, VERDICTS)
     problems.report_rows(
         np.isnan(numbers) & ~blank(values),
-        f"the column {name!r} must say right or wrong (true and false, yes and no, 1 and 0, or C and I), and does not",
+        f"the column {name!r} must contain right or wrong (true and false, yes and no, 1 and 0, or C and I), "
+        "and does not",
         way_out="name the columns of truth and prediction instead if it means something else",
     )
     return numbers
@@ -290,7 +291,7 @@ def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[A
     beyond = np.abs(values) > EXACT
     problems.report_rows(
         beyond,
-        f"the column {name!r} holds names as floating-point numbers beyond 2**53, which do not tell neighbours apart,",
+        f"the column {name!r} contains names as floating-point numbers beyond 2**53, which cannot be exact,",
         way_out="store them as text or as whole numbers",
     )
     if not beyond.any() and (values == np.floor(values)).all():
@@ -383,7 +384,7 @@ def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:
     try:
         return list(json.loads(value))
     except (RecursionError, ValueError):
-        problems.report(f"the column {name!r} holds a list that is not JSON at {row_name(row)}")
+        problems.report(f"the column {name!r} contains a list that is not JSON at {row_name(row)}")
         return []
 
 

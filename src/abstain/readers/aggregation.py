@@ -1,19 +1,19 @@
 """Tables that an engine aggregates: equal rows become one item with a weight.
 
-No metric depends on the position of a row. So an engine groups the rows by everything that metrics look at, and only
-the groups are fetched: as many as there are different rows. This takes three steps:
+No metric depends on the position of a row. So an engine groups the rows by all values that metrics use, and only the
+groups are fetched. This takes three steps:
 
-1. **Row types**: the rows by all columns except confidence and cluster: labels, outcome, columns of groups. There are
-   few, and `_columns` decides what they mean, as for every other table.
+1. **Row types**: the rows grouped by all columns except confidence and cluster: labels, outcome, columns of groups.
+   There are few, and `_columns` interprets them as in every other table.
 2. **Codes**: the caller gives the same number to row types that are equal for the requested metrics, such as all with
    the same loss.
-3. **Cells**: the rows by unit, code and confidence. A unit is a cluster, or a group of clusters if there are more than
-   are left out one by one (see `abstain._units`).
+3. **Cells**: the rows grouped by unit, code and confidence. A unit is a cluster, or a group of clusters if there
+   are very many (see `abstain._units`).
 
 Confidences with few values are used as they are. Continuous ones are rounded to ten leading bits, of the confidence or
 of its difference to 1, by floating-point operations that give the same result in every engine. The rounded values are
 bins in the order of the confidence, and each bin is represented by its mean. A bin whose lowest and highest confidence
-are equal holds one value, so that nothing is lost.
+are equal contains one value, so that nothing is lost.
 
 `_row_query` selects rows, `_row_checks` finds those that are wrong, `_row_types` and `_cells` group them,
 `_cluster_members` counts clusters, and `_engine` has the SQL in which engines differ.
@@ -84,7 +84,7 @@ def aggregate(
         table: the table.
         engine: the engine of the table.
         arguments: the arguments of the reader; `metadata` are the columns of groups.
-        units: False if no clusters are left out, so that they are only counted.
+        units: False if clusters are only counted, because the jackknife does not use them.
         origin: the provenance of the table.
         requested: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
     """
@@ -118,23 +118,23 @@ def _check_one_system(query: RowQuery) -> None:
     if query.number(query.engine.source(), names) > 1:
         raise AggregationError(
             query.table.label,
-            f"the column {column!r} distinguishes several systems, and a table of one system can be aggregated",
+            f"the column {column!r} names several systems, but only a table of one system can be aggregated",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class AggregatedTable:
-    """A table whose rows an engine groups; `aggregate` makes one.
+    """A table whose rows an engine groups; `aggregate` returns one.
 
     Attributes:
-        query: how to select its rows.
+        query: selects its rows.
         engine: keeps the tables that belong to this object.
         types: its row types.
         weighted: True if rows have weights.
-        units: False if no clusters are left out, so that they are only counted.
+        units: False if clusters are only counted, because the jackknife does not use them.
         requested: True if the caller named the engine.
         percent: the signals that are percent.
-        matched_clusters: the form of cluster names if only some rows count; the engine keeps those as ``matched``.
+        matched_clusters: the form of cluster names if only some rows are used; the engine keeps those as ``matched``.
     """
 
     query: RowQuery
@@ -186,13 +186,13 @@ class AggregatedTable:
     # Selecting rows.
 
     def select(self, *, numbers: bool | None = None) -> str:
-        """Select every row that counts, by default with its number only if that stands for its cluster."""
+        """Return a query of the used rows. Default: with a number only if that number is the cluster."""
         if self.matched_clusters is not None:
             return f"SELECT * FROM {self.engine.known('matched')}"
         return self.query.select(numbers=not self.has_clusters and self.units if numbers is None else numbers)
 
     def join_types(self, rows: str, given: str) -> str:
-        """Join rows, as ``b``, to their types, and those to a table of numbers that was given to the engine."""
+        """Join rows, as ``b``, to their types, and those to a table of numbers that the engine keeps."""
         typed = self.query.join_types(rows, self.types.engine.known("row_types"))
         return f"{typed} JOIN {self.engine.known(given)} ON row_types.number = {given}.number"
 
@@ -203,7 +203,7 @@ class AggregatedTable:
         self.engine.give(name, {key: values[rows] for key, values in given.items()})
 
     def select_answered(self, name: str) -> str:
-        """Select the numbers ``v`` in a column of a signal, of answered rows only."""
+        """Return a query of the numbers ``v`` of a signal, of answered rows only."""
         self.give_by_type("answers", self.row_types.outcome == Outcome.ANSWERED)
         number = self.query.as_number(
             f"b.{self.query.signal_keys[name]}", self.query.table.column(name, "value").kind
@@ -274,7 +274,7 @@ class AggregatedTable:
         return replace(self.row_types, cluster=nothing, item=nothing, weight=None)
 
     def unread_signals(self, rows: int) -> dict[str, Signal]:
-        """The names of all signals; their values are fetched only for the signals of a view."""
+        """Return all signals without values, which are fetched only for the signals of a view."""
         nothing = np.broadcast_to(np.nan, rows)
         return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.query.signals}
 
@@ -294,7 +294,7 @@ class AggregatedTable:
 
     @cached_property
     def _unit(self) -> str:
-        """How to select the unit of a row: nothing, its cluster, or a group of clusters if there are many."""
+        """The expression of the unit of a row: a constant, its cluster, or a group of clusters if there are many."""
         if not self.units:
             return "0"
         return "b.c" if self._has_few_clusters else self.cluster_name.group("b.c", self.engine)
@@ -314,10 +314,12 @@ class AggregatedTable:
         return count_members(self)[0]
 
     def _members_of_groups(self, by: tuple[str, ...]) -> dict[str, Floats]:
-        """Return the same by the label of each group of items."""
-        found = groups(self.row_types, by)
-        members = count_members(self, group_numbers(found))
-        return {group.label: members[number] for number, group in enumerate(found) if number < len(members)}
+        """Return the same numbers for each group of items, by its label."""
+        item_groups = groups(self.row_types, by)
+        members = count_members(self, group_numbers(item_groups))
+        return {
+            group.label: members[number] for number, group in enumerate(item_groups) if number < len(members)
+        }
 
     def _clusters(
         self, cells: Fetched, items: Items, problems: Problems
@@ -362,7 +364,7 @@ class AggregatedTable:
         if beyond.any():
             raise AggregationError(
                 self.query.table.label,
-                f"the column {self.columns['cluster']!r} holds numbers of more than {2 * DIGITS} digits "
+                f"the column {self.columns['cluster']!r} contains numbers of more than {2 * DIGITS} digits "
                 f"{problems.place(beyond)}",
             )
         return group
@@ -383,7 +385,7 @@ class AggregatedTable:
                 columns[name] = _values.typed(cells[key])
         own = [name for name in names if not name.endswith(ABSENT_SUFFIX)]
         rows = TableRows(self.query.table, {"confidence": own[0]} if own else {}, {}, problems)
-        quiet = replace(rows, problems=Problems())  # `check_numbers` has reported text
+        quiet = replace(rows, problems=Problems())  # `check_numbers` has already reported text
         signals = {name: replace(quiet.signal(name, columns), binned=binned.get(name)) for name in own}
         confidence = self.columns.get("confidence")
         if confidence in signals:
@@ -413,7 +415,7 @@ def _find_percent(table: AggregatedTable) -> tuple[str, ...]:
 
 
 def _represent_bins(key: str, cells: Fetched) -> tuple[Floats, Mask]:
-    """Return for each cell the value that represents its bin, and whether the bin holds several values.
+    """Return for each cell the value that represents its bin, and whether the bin contains several values.
 
     The value is the same in all units: the mean of the bin, or its only value.
     """

@@ -1,8 +1,8 @@
-"""The demo's run: two real classifiers on real images, as a run file's content.
+"""The run of the demo: two real classifiers on real images, as the content of a run file.
 
-The careful one is a logistic regression, whose probabilities can be believed; the over-confident one is a
-naive Bayes classifier, whose probabilities crowd near 0 and 1. Both abstain below the same probability. Each
-image is a participant of its own with a single item.
+The careful one is a logistic regression, whose probabilities are well calibrated. The overconfident one is a naive
+Bayes classifier, whose probabilities are mostly near 0 and 1. Both abstain below the same probability. Each image is a
+participant with a single item.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def demo_run() -> dict[str, Any]:
 
     images, labels = load_digits(return_X_y=True)
     rng = np.random.default_rng(_SPLIT_SEED)
-    # A little noise makes the images as hard as scanned forms are; clean ones leave nothing to abstain from.
+    # Noise makes the images about as hard as scanned forms; without it there would be hardly any abstention.
     noisy = images / _PIXEL_MAX + rng.normal(scale=0.25, size=images.shape)
     learn, test, learn_labels, test_labels = train_test_split(
         noisy, labels, test_size=0.5, random_state=_SPLIT_SEED, stratify=labels

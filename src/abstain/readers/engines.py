@@ -1,4 +1,4 @@
-"""Engines: DuckDB or Spark aggregates a table where it is, or it is loaded and numpy evaluates it.
+"""Engines: DuckDB or Spark aggregates a table without loading it, or numpy evaluates the loaded table.
 
 A table in files and a lazy frame of at least 2**18 rows are aggregated by DuckDB, smaller ones are loaded. A Spark
 DataFrame is aggregated by Spark. Data frames in memory, run files and logs are always loaded. If the caller names an
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINES", "EngineTable", "aggregate_or_load_tables", "engine_tables"]
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 NUMPY, DUCKDB, SPARK = ENGINES = ("numpy", "duckdb", "spark")
 # Tables of so many rows or more are aggregated and not loaded.
@@ -48,7 +48,7 @@ _LOADED_ONLY = ("join", "low", "high", "set", "crossed", "mode", "scorer", "filt
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EngineTable:
-    """A table that an engine aggregates once the request is known; `engine_tables` makes some.
+    """A table that an engine aggregates once the request is known; `engine_tables` returns some.
 
     Attributes:
         engine: "duckdb" or "spark".
@@ -68,7 +68,7 @@ class EngineTable:
         metadata: Sequence[str] = (),
         further: Sequence[str] = (),
         units: bool = True,
-        beside: AggregatedTable | None = None,
+        other: AggregatedTable | None = None,
         problems: Problems | None = None,
     ) -> AggregatedTable:
         """Return the aggregated table.
@@ -77,15 +77,15 @@ class EngineTable:
             metadata: the columns that distinguish rows.
             further: the same, but only those that the table has.
             units: False if clusters are only counted.
-            beside: another table that is queried together with this one.
-            problems: collects what is wrong with rows; by default the first problem is raised.
+            other: another table that is queried together with this one.
+            problems: collects the problems with rows. Default: the first problem is raised.
         """
         from abstain.readers.aggregation import aggregate  # noqa: PLC0415
 
         needing_rows = _needing_rows(self._arguments)
         if needing_rows is not None:
             raise AggregationError(self.label, f"{needing_rows} needs every row")
-        table, engine, origin = self._open(beside)
+        table, engine, origin = self._open(other)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
         return aggregate(
             table,
@@ -104,7 +104,7 @@ def engine_tables(
     memory: str | None = None,
     master: str | None = None,
     format: str | None = None,  # noqa: A002
-    **given: Any,
+    **arguments: Any,
 ) -> dict[str, EngineTable] | None:
     """Return the tables of systems if one engine aggregates all of them; None if they are loaded.
 
@@ -114,7 +114,7 @@ def engine_tables(
         memory: the memory that DuckDB may use, such as "4GB".
         master: the Spark master, such as "local[4]". Default: the running session, or the configuration of Spark.
         format: the format of the files. Default: recognised.
-        **given: the other arguments of `abstain.read`.
+        **arguments: the other arguments of `abstain.read`.
     """
     if engine is not None:
         _validate.choice(engine, "engine", ENGINES)
@@ -130,17 +130,17 @@ def engine_tables(
     requested = bool(frames) or engine is not None
     if not requested and not any(_is_large(system, lazy[name]) for name, system in systems.items()):
         return None
-    arguments = ReadArguments.parse(**{name: value for name, value in given.items() if value is not None})
-    needing_rows = _needing_rows(arguments)
+    parsed = ReadArguments.parse(**{name: value for name, value in arguments.items() if value is not None})
+    needing_rows = _needing_rows(parsed)
     if requested and needing_rows is not None:
-        raise ArgumentError(f"{needing_rows} is for tables that are loaded; leave it out, or the engine")
+        raise ArgumentError(f"{needing_rows} needs a table that is loaded; omit it, or omit the engine")
     tables = {}
     for name, system in systems.items():
-        found = _opening(system, lazy[name], engine, format, memory, master)
-        if found is None:
+        chosen = _opening(system, lazy[name], engine, format, memory, master)
+        if chosen is None:
             return None
-        used, label, opening = found
-        tables[name] = EngineTable(used, label, requested, opening, arguments)
+        used, label, opening = chosen
+        tables[name] = EngineTable(used, label, requested, opening, parsed)
     return tables
 
 
@@ -152,19 +152,19 @@ def _needing_rows(arguments: ReadArguments) -> str | None:
 def _check_all_spark(systems: Mapping[str, Any], frames: Sequence[str], engine: str | None) -> None:
     others = [name for name in systems if name not in frames]
     if engine not in (None, SPARK):
-        raise ArgumentError(f"engine {engine} does not aggregate a Spark DataFrame; leave the engine out")
+        raise ArgumentError(f"engine {engine} does not aggregate a Spark DataFrame; omit the engine")
     if others:
         raise ArgumentError(
-            f"{frames[0]} is a Spark DataFrame, and can be compared only with others; {others[0]} is not one"
+            f"{frames[0]} is a Spark DataFrame and can be compared only with other ones; {others[0]} is not one"
         )
 
 
 def aggregate_or_load_tables(
     tables: Mapping[str, EngineTable] | None,
-    aggregate: Callable[[Mapping[str, EngineTable]], Found],
-    load: Callable[[str | None], Found],
-) -> Found:
-    """Return the result of aggregating tables or, if that is not possible, of loading them for a reason."""
+    aggregate: Callable[[Mapping[str, EngineTable]], Result],
+    load: Callable[[str | None], Result],
+) -> Result:
+    """Return the result of aggregating tables or, if that is impossible, of loading them; `load` gets the reason."""
     if tables is None:
         return load(None)
     try:
@@ -192,9 +192,9 @@ def _opening(
     if form is None or not form.is_table:
         if engine is None:
             return None
-        what = "a data frame in memory" if form is None else form.described
+        described = "a data frame in memory" if form is None else form.described
         raise ArgumentError(
-            f"engine {engine} aggregates tables in files, and this is {what}; leave the engine out"
+            f"engine {engine} aggregates tables in files, but this is {described}; omit the engine"
         )
     if engine == SPARK:
         return SPARK, str(files[0]), partial(_spark_files, files, form, master)
@@ -243,34 +243,34 @@ def _is_spark(source: Any) -> bool:
     return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "createOrReplaceTempView")
 
 
-def _open_lazy(source: Any, memory: str | None, beside: DuckTable | None = None) -> DuckTable | None:
+def _open_lazy(source: Any, memory: str | None, other: DuckTable | None = None) -> DuckTable | None:
     if isinstance(source, (str, os.PathLike, list, tuple)) or _is_spark(source):
         return None
     from abstain.readers._frame_tables import open_lazy  # noqa: PLC0415
 
-    return open_lazy(source, memory, None if beside is None else beside.database.connection)
+    return open_lazy(source, memory, None if other is None else other.database.connection)
 
 
-def _duckdb_frame(source: Any, lazy: DuckTable, memory: str | None, beside: AggregatedTable | None) -> Opened:
+def _duckdb_frame(source: Any, lazy: DuckTable, memory: str | None, other: AggregatedTable | None) -> Opened:
     """Return a lazy frame that is open already, or open it again in the connection of another table."""
     from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
 
-    table = lazy if beside is None else _open_lazy(source, memory, _duckdb_table(beside))
+    table = lazy if other is None else _open_lazy(source, memory, _duckdb_table(other))
     assert table is not None
-    _join_database(table, beside)
+    _join_database(table, other)
     return table, DuckEngine(table), {"format": "frame"}
 
 
 def _duckdb_files(
-    files: Sequence[SourceFile], form: Format, memory: str | None, beside: AggregatedTable | None
+    files: Sequence[SourceFile], form: Format, memory: str | None, other: AggregatedTable | None
 ) -> Opened:
     from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
     from abstain.readers._file_tables import open_files  # noqa: PLC0415
 
-    other = _duckdb_table(beside)
-    connection = None if other is None else other.database.connection
+    other_table = _duckdb_table(other)
+    connection = None if other_table is None else other_table.database.connection
     table = open_files(files, form.name, connection=connection or _sql.connect(memory))
-    _join_database(table, beside)
+    _join_database(table, other)
     return table, DuckEngine(table), table_origin(table, form)
 
 
@@ -281,18 +281,18 @@ def _duckdb_table(aggregated: AggregatedTable | None) -> DuckTable | None:
     return table if isinstance(table, DuckTable) else None
 
 
-def _join_database(table: DuckTable, beside: AggregatedTable | None) -> None:
-    other = _duckdb_table(beside)
-    if other is not None and not table.join_database(other):
-        raise AggregationError(table.label, f"it is in another database than {other.label}")
+def _join_database(table: DuckTable, other: AggregatedTable | None) -> None:
+    other_table = _duckdb_table(other)
+    if other_table is not None and not table.join_database(other_table):
+        raise AggregationError(table.label, f"it is in another database than {other_table.label}")
 
 
-def _spark_frame(frame: Any, beside: AggregatedTable | None) -> Opened:
+def _spark_frame(frame: Any, other: AggregatedTable | None) -> Opened:
     from abstain.readers._spark_engine import SparkEngine, SparkTable  # noqa: PLC0415
 
     table = SparkTable(frame)
-    if beside is not None and isinstance(beside.query.table, SparkTable):
-        table.check_session(beside.query.table)
+    if other is not None and isinstance(other.query.table, SparkTable):
+        table.check_session(other.query.table)
     return table, SparkEngine(table), {"format": "frame"}
 
 
@@ -300,7 +300,7 @@ def _spark_files(
     files: Sequence[SourceFile],
     form: Format,
     master: str | None,
-    beside: AggregatedTable | None,  # noqa: ARG001  (all tables share the session)
+    other: AggregatedTable | None,  # noqa: ARG001  (all tables share the session)
 ) -> Opened:
     """Open files with the running Spark session, or with a new one."""
     try:

@@ -2,7 +2,7 @@
 
 One query groups the rows of all tables by their names and finds, for every item, the tables that have it, those in
 which it is evaluated, and its truth in each. There are few different patterns of these, and only they are fetched.
-`abstain.matching` decides what they mean and what is an error, as for items in memory. If every row of every table
+`abstain.matching` interprets them and raises errors, as for items in memory. If every row of every table
 matches, the tables remain as they are; otherwise they are restricted to the names that match.
 """
 
@@ -49,13 +49,13 @@ __all__ = ["match_tables"]
 def match_tables(
     sides: Mapping[str, AggregatedTable], *, by: str, intersection_only: bool, truth_may_differ: bool
 ) -> tuple[dict[str, AggregatedTable], Matching]:
-    """Return every table with the rows that are compared, and a summary of what was left out.
+    """Return every table with the compared rows, and a summary of the omitted rows.
 
     Args:
         sides: at least two tables of one engine, by the names of their systems.
         by: "names", or "rows" to match rows by their order.
-        intersection_only: leave out items that some system lacks; otherwise they are an error.
-        truth_may_differ: continue if systems have different truths for an item; otherwise this is an error.
+        intersection_only: leave out items that a system lacks; if False, they are an error.
+        truth_may_differ: allow different truths for an item; if False, they are an error.
     """
     for name, side in sides.items():
         if not (side.row_types.outcome <= Outcome.ABSTAINED).any():
@@ -67,14 +67,14 @@ def match_tables(
             f"{engine} has no order of rows to match them by",
             way_out="name the items (item=, --item), or ",
         )
-    known = known_by({name: side.row_types.unnamed for name, side in sides.items()}, by)
-    work = _Match(sides, known)
+    fields = known_by({name: side.row_types.unnamed for name, side in sides.items()}, by)
+    work = _Match(sides, fields)
     matching = work.matching(intersection_only=intersection_only)
     check_truths(matching, may_differ=truth_may_differ)
-    if work.all_kept and "cluster" in known:
+    if work.all_kept and "cluster" in fields:
         return dict(sides), matching
     names, clusters = work.kept_names, work.cluster
-    return {name: side.restrict(names, known, clusters) for name, side in sides.items()}, matching
+    return {name: side.restrict(names, fields, clusters) for name, side in sides.items()}, matching
 
 
 @dataclass(eq=False)
@@ -160,14 +160,14 @@ class _Match:
     def kept_names(self) -> str:
         """A source of the names and clusters of the items that are compared."""
         keys = ", ".join(dict.fromkeys((*self._keys, "c")))
-        return f"(SELECT {keys} FROM {self._names} WHERE {self._shared} AND {self._judged}) AS names"
+        return f"(SELECT {keys} FROM {self._names} WHERE {self._shared} AND {self._evaluated}) AS names"
 
     @property
     def _shared(self) -> str:
         return " AND ".join(f"n{place} > 0" for place in range(len(self.sides)))
 
     @property
-    def _judged(self) -> str:
+    def _evaluated(self) -> str:
         return " AND ".join(f"j{place} = 1" for place in range(len(self.sides)))
 
     @cached_property
@@ -188,10 +188,10 @@ class _Match:
         return all((values == 1).all() for key in "nj" for values in self._each(key).values())
 
     def matching(self, *, intersection_only: bool) -> Matching:
-        """Return a summary of what is compared and what is left out; raise if items differ and must not."""
+        """Return a summary of the compared and the omitted items; raise if items differ and must not."""
         patterns, held, evaluated = self._patterns, self._each("n"), self._each("j")
         items = patterns["items"]
-        self._check_twice()
+        self._check_duplicates()
         shared = np.logical_and.reduce([own > 0 for own in held.values()])
         total, common = int(items.sum()), int(items[shared].sum())
         missing = {name: int(items[own == 0].sum()) for name, own in held.items()}
@@ -227,27 +227,29 @@ class _Match:
             clusters_failed={
                 name: int(items[shared & (evaluated[name] == 0)].sum())
                 if clusters is None
-                else clusters["shared"] - clusters[f"judged{place}"]
+                else clusters["shared"] - clusters[f"evaluated{place}"]
                 for place, name in enumerate(self.sides)
             },
         )
 
     def _clusters(self) -> dict[str, int]:
         """Return the numbers of clusters that tables have, share, and have evaluated items of."""
-        asked = {"shared": self._shared, "compared": f"{self._shared} AND {self._judged}"}
+        conditions = {"shared": self._shared, "compared": f"{self._shared} AND {self._evaluated}"}
         for place in range(len(self.sides)):
-            asked[f"held{place}"] = f"n{place} > 0"
-            asked[f"judged{place}"] = f"{self._shared} AND j{place} = 1"
-        flags = ", ".join(f"max(CASE WHEN {what} THEN 1 ELSE 0 END) AS {key}" for key, what in asked.items())
+            conditions[f"held{place}"] = f"n{place} > 0"
+            conditions[f"evaluated{place}"] = f"{self._shared} AND j{place} = 1"
+        flags = ", ".join(
+            f"max(CASE WHEN {condition} THEN 1 ELSE 0 END) AS {key}" for key, condition in conditions.items()
+        )
         each = f"(SELECT {flags} FROM {self._names} GROUP BY c) AS each_cluster"
-        sums = ", ".join(f"CAST(sum({key}) AS BIGINT) AS {key}" for key in asked)
+        sums = ", ".join(f"CAST(sum({key}) AS BIGINT) AS {key}" for key in conditions)
         found = self._first.engine.fetch(f"SELECT {sums} FROM {each}")
         return {key: int(values[0]) for key, values in found.items()}
 
     # Errors.
 
-    def _check_twice(self) -> None:
-        """Raise if a table has an item twice."""
+    def _check_duplicates(self) -> None:
+        """Raise if a table has a duplicate item."""
         keys = ", ".join(self._keys)
         for (name, side), held in zip(self.sides.items(), self._each("n").values(), strict=True):
             if not (held > 1).any():

@@ -15,12 +15,12 @@ class ColumnProfile(NamedTuple):
     """One column of numbers among the answered rows.
 
     Attributes:
-        distinct: how many different values it has.
-        tied: how many rows share their value with another.
-        known: how many have a value.
-        missing: how many have none.
-        low: the smallest value, NaN when there is none.
-        high: the largest value, NaN when there is none.
+        distinct: the number of different values.
+        tied: the number of rows that have the same value as another row.
+        known: the number of rows with a value.
+        missing: the number of rows without a value.
+        low: the smallest value, NaN if there is none.
+        high: the largest value, NaN if there is none.
     """
 
     distinct: int
@@ -32,7 +32,7 @@ class ColumnProfile(NamedTuple):
 
 
 def column_profile(table: AggregatedTable, name: str) -> ColumnProfile:
-    """Return what a column of numbers holds among the answered rows."""
+    """Return the profile of a column of numbers among the answered rows."""
     engine = table.engine
     values = f"SELECT v, count(*) AS n FROM ({table.select_answered(name)}) AS answered_rows GROUP BY v"
     known = "v IS NOT NULL AND NOT isnan(v)"
@@ -44,13 +44,13 @@ def column_profile(table: AggregatedTable, name: str) -> ColumnProfile:
         f"min(CASE WHEN {known} THEN v END) AS low, max(CASE WHEN {known} THEN v END) AS high "
         f"FROM ({values}) AS each_value"
     )
-    several, tied_rows, stated, total = (int(found[key][0]) for key in ("several", "tied", "known", "total"))
-    low, high = (float(found[key][0]) if several else math.nan for key in ("low", "high"))
-    return ColumnProfile(several, tied_rows, stated, total - stated, low, high)
+    distinct, tied_rows, stated, total = (int(found[key][0]) for key in ("several", "tied", "known", "total"))
+    low, high = (float(found[key][0]) if distinct else math.nan for key in ("low", "high"))
+    return ColumnProfile(distinct, tied_rows, stated, total - stated, low, high)
 
 
 def cluster_sizes(table: AggregatedTable) -> tuple[int, int, float, int]:
-    """Return how many clusters there are, and how many rows the smallest, the median and the largest of them have."""
+    """Return the number of clusters, and the numbers of rows of the smallest, the median and the largest."""
     engine = table.engine
     if "cluster" not in table.columns:
         rows = int(engine.fetch(f"SELECT count(*) AS n FROM {engine.source()}")["n"][0])

@@ -1,4 +1,4 @@
-"""The border of tables: nothing misread, whatever the format; one snapshot per read; small inputs cost little."""
+"""Validation of tables: exact values in every format, one snapshot per read, and low cost for small inputs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FORMS = ["csv", "jsonl", "json", "parquet", "pandas", "polars", "arrow"]
 
 
 def written(columns: dict[str, list[Any]], form: str, folder: Path) -> Any:
-    """The same rows in one form; None is nothing, and in CSV an empty field."""
+    """Return the same rows in one form; None is null, and in CSV an empty field."""
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if form == "csv":
         text = io.StringIO()
@@ -70,7 +70,7 @@ def call(*arguments: object) -> Any:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_the_name_of_a_folder_is_no_column(tmp_path: Path, form: str) -> None:
+def test_the_name_of_a_folder_does_not_become_a_column(tmp_path: Path, form: str) -> None:
     folder = tmp_path / "truth=0"
     folder.mkdir()
     path = written({"truth": [1, 1], "prediction": [1, 1]}, form, folder)
@@ -79,7 +79,7 @@ def test_the_name_of_a_folder_is_no_column(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_a_folder_named_like_home_is_a_folder(
+def test_a_folder_called_tilde_is_not_the_home_folder(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "home").mkdir()
@@ -96,7 +96,7 @@ def test_a_folder_named_like_home_is_a_folder(
 
 @pytest.mark.parametrize("start", [2**53, 2**63 - 5, 10**17, 10**29])
 @pytest.mark.parametrize("form", FORMS)
-def test_large_ids_stay_apart(tmp_path: Path, form: str, start: int) -> None:
+def test_large_ids_are_distinguished(tmp_path: Path, form: str, start: int) -> None:
     ids = [start + place for place in range(40)]
     columns: dict[str, list[Any]] = {"truth": [1] * 40, "prediction": [1] * 40, "patient_id": ids}
     if start >= 2**62 and form in ("parquet", "polars", "arrow"):
@@ -112,9 +112,9 @@ def test_wide_whole_numbers_are_exact(tmp_path: Path, type_name: str) -> None:
         f"(i + 100000000000000000)::{type_name} AS label FROM range(40) t(i)) "
         f"TO '{tmp_path / 't.parquet'}' (FORMAT parquet)"
     )
-    if type_name.endswith("HUGEINT"):  # Parquet has no such type, and DuckDB writes floats: those are refused
+    if type_name.endswith("HUGEINT"):  # Parquet has no such type, so DuckDB writes floats, which are an error
         with pytest.raises(
-            DataError, match=r"'patient_id' holds names as floating-point numbers beyond 2\*\*53"
+            DataError, match=r"'patient_id' contains names as floating-point numbers beyond 2\*\*53"
         ):
             read(tmp_path / "t.parquet", truth="truth")
         relation = duckdb.sql(
@@ -146,7 +146,7 @@ def test_large_labels_are_compared_exactly(tmp_path: Path, form: str) -> None:
     assert item_loss(items).values[:2].tolist() == [1.0, 0.0]
 
 
-def test_ids_that_end_in_zero_bytes_stay_apart(tmp_path: Path) -> None:
+def test_ids_that_end_in_zero_bytes_are_distinguished(tmp_path: Path) -> None:
     items = read(
         written({"truth": [1, 1], "prediction": [1, 1], "cluster": ["a", "a\0"]}, "parquet", tmp_path)
     )
@@ -161,7 +161,9 @@ def test_ids_that_end_in_zero_bytes_stay_apart(tmp_path: Path) -> None:
     "flags", [["yes", "no", "no"], ["Y", "N", "n"], [1.0, 0.0, 0.0], [1, 0, 0], ["TRUE", "False", "false"]]
 )
 @pytest.mark.parametrize("name", ["abstained", "failed", "declined"])
-def test_flags_in_any_words_are_understood(tmp_path: Path, form: str, flags: list[Any], name: str) -> None:
+def test_flags_may_be_written_in_several_words(
+    tmp_path: Path, form: str, flags: list[Any], name: str
+) -> None:
     items = read(written({"truth": [1, 1, 0], "prediction": [1, 1, 1], name: flags}, form, tmp_path))
     assert items.outcome.tolist() == [2 if name == "failed" else 1, 0, 0]
 
@@ -172,16 +174,16 @@ def test_flags_in_any_words_are_understood(tmp_path: Path, form: str, flags: lis
     [
         ("abstained", ["secret", "no"], "'abstained' must hold true or false"),
         ("failed", [2, 0], "'failed' must hold true or false"),
-        ("confidence", ["secret", "0.2"], "'confidence' holds text"),
-        ("conf", [True, False], "'conf' holds booleans"),
-        ("outcome", ["secret", "answered"], "'outcome' must say answered"),
+        ("confidence", ["secret", "0.2"], "'confidence' contains text"),
+        ("conf", [True, False], "'conf' contains booleans"),
+        ("outcome", ["secret", "answered"], "'outcome' must contain answered"),
     ],
 )
-def test_a_column_with_the_name_of_a_role_must_play_it(
+def test_a_column_with_the_name_of_a_field_must_have_its_values(
     tmp_path: Path, form: str, name: str, values: list[Any], message: str
 ) -> None:
     if form == "csv" and name == "conf":
-        message = "'conf' holds (booleans|text)"
+        message = "'conf' contains (booleans|text)"
     with pytest.raises(DataError, match=message) as caught:
         read(written({"truth": [1, 0], "prediction": [1, 1], name: values}, form, tmp_path))
     assert "secret" not in str(caught.value)
@@ -208,7 +210,7 @@ def test_confidences_written_as_text_are_numbers(tmp_path: Path, form: str) -> N
         (["007", "8", "7"], ["007", "08", "x"], [0.0, 0.0, 1.0]),
     ],
 )
-def test_one_rule_of_equality(
+def test_labels_are_compared_by_the_same_rule_in_every_format(
     tmp_path: Path, form: str, truth: list[Any], prediction: list[Any], expected: list[float]
 ) -> None:
     items = read(written({"truth": truth, "prediction": prediction}, form, tmp_path))
@@ -216,19 +218,19 @@ def test_one_rule_of_equality(
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_predictions_that_never_equal_a_truth_are_warned_of(tmp_path: Path, form: str) -> None:
+def test_predictions_that_never_equal_a_truth_cause_a_warning(tmp_path: Path, form: str) -> None:
     path = written({"truth": ["a", "b"], "prediction": ["class a", "class b"]}, form, tmp_path)
-    told = "no prediction equals its label"
-    assert [told in str(each) for each in evaluate(read(path), metrics=["accuracy"]).only.warnings].count(
+    warning = "no prediction equals its label"
+    assert [warning in str(each) for each in evaluate(read(path), metrics=["accuracy"]).only.warnings].count(
         True
     ) == 1
     results_json = json.loads(call("evaluate", path, "--metric", "accuracy", "--json").stdout)
-    assert sum(told in json.dumps(each) for each in results_json["warnings"]) == 1
+    assert sum(warning in json.dumps(each) for each in results_json["warnings"]) == 1
     for command in (("evaluate", path, "--metric", "accuracy"), ("check", path)):
-        assert " ".join(call(*command).stdout.split()).count(told) == 1
+        assert " ".join(call(*command).stdout.split()).count(warning) == 1
     path = written({"truth": ["a", "b"], "prediction": ["A", "a"]}, form, tmp_path)
     assert not read(path).never_equal
-    assert told not in call("check", path).stdout
+    assert warning not in call("check", path).stdout
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -267,7 +269,7 @@ def test_rows_that_begin_with_a_hash_are_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS[:-3])
-def test_columns_that_differ_only_in_case(tmp_path: Path, form: str) -> None:
+def test_column_names_may_differ_only_in_case(tmp_path: Path, form: str) -> None:
     path = written({"x": [1, 0], "X": [1, 1], "prediction": [1, 1]}, form, tmp_path)
     assert read(path, truth="x").truth.tolist() == [1.0, 0.0]
     assert read(path, truth="X").truth.tolist() == [1.0, 1.0]
@@ -281,8 +283,8 @@ def test_columns_that_differ_only_in_case(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"truth": 1, "truth": 0, "prediction": 1}\n', "a key stands twice in 1 of the objects"),
-        ('{"truth": 1, "prediction": 1}\n[1]\n', "1 records are something else"),
+        ('{"truth": 1, "truth": 0, "prediction": 1}\n', "a key appears twice in 1 of the objects"),
+        ('{"truth": 1, "prediction": 1}\n[1]\n', "1 records are not objects"),
         (
             '{"truth": "\\ud800", "prediction": 1}\n{"truth": 1, "prediction": 1}\n',
             "not JSON with one object",
@@ -299,7 +301,7 @@ def test_json_lines_are_strict(tmp_path: Path, text: str, message: str) -> None:
 
 
 @pytest.mark.nightly
-def test_a_table_that_is_replaced_meanwhile_is_never_mixed(tmp_path: Path) -> None:
+def test_a_table_that_is_replaced_during_reading_is_never_mixed(tmp_path: Path) -> None:
     path, other = tmp_path / "t.csv", tmp_path / "new.csv"
     versions = ["truth,prediction,note\n" + f"{value},{value},{'x' * 50}\n" * 500 for value in (1, 2)]
     hashes = {
@@ -332,7 +334,7 @@ def test_a_table_that_is_replaced_meanwhile_is_never_mixed(tmp_path: Path) -> No
     assert refusals <= {f"{path}: was changed while it was read; read it again when it is complete"}
 
 
-def test_a_table_that_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
+def test_a_table_that_is_replaced_during_reading_is_an_error(tmp_path: Path) -> None:
     path, other = tmp_path / "t.csv", tmp_path / "new.csv"
     path.write_text("y,z\n1,2\n")
     table = open_table(path)
@@ -344,12 +346,12 @@ def test_a_table_that_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a*b?[c].csv", "back\\slash.csv", os.fsdecode(b"\xff.csv"), "it's.csv"])
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_names_that_look_like_patterns_are_names(tmp_path: Path, name: str, form: str) -> None:
+def test_file_names_that_look_like_patterns_are_names(tmp_path: Path, name: str, form: str) -> None:
     path = written({"truth": [1, 0], "prediction": [1, 1]}, form, tmp_path).rename(tmp_path / name)
     assert read(path).truth.tolist() == [1.0, 0.0]
 
 
-def test_a_table_that_is_changed_meanwhile_is_an_error(tmp_path: Path) -> None:
+def test_a_table_that_is_changed_during_reading_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("y,z\n1,2\n")
     table = open_table(path)
@@ -364,7 +366,7 @@ def test_a_table_that_is_changed_meanwhile_is_an_error(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------- the engine
 
 
-def test_the_engine_spills_into_a_private_folder_that_goes(
+def test_the_engine_spills_into_a_private_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -378,7 +380,7 @@ def test_the_engine_spills_into_a_private_folder_that_goes(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_ends_a_query() -> None:
+def test_ctrl_c_interrupts_a_query() -> None:
     program = (
         "from abstain import _sql; connection = _sql.connect(); print('ready', flush=True)\n"
         "work = connection.sql('SELECT count(*) FROM range(1000000000000) t(i) WHERE sin(i) > 2').fetchall\n"
@@ -430,23 +432,25 @@ def test_many_keys_cost_little(tmp_path: Path) -> None:
     seconds, kilobytes = _cost(tmp_path, "t.jsonl", text)
     assert seconds < 20
     assert kilobytes < 500_000
-    with pytest.raises(ArgumentError, match="9,000 rows of 9,000 columns are too many to load; name those"):
+    with pytest.raises(
+        ArgumentError, match="9,000 rows of 9,000 columns are too many to load; name the columns"
+    ):
         read(tmp_path / "t.jsonl")
 
 
 @pytest.mark.nightly
-def test_one_long_name_costs_no_more_than_itself(tmp_path: Path) -> None:
+def test_one_long_name_costs_little(tmp_path: Path) -> None:
     text = "truth,prediction,document\n" + "1,1,a\n" * 30_000 + f"1,1,{'long ' * 50_000}\n"
     seconds, kilobytes = _cost(tmp_path, "t.csv", text)
     assert seconds < 20
     assert kilobytes < 300_000
 
 
-# --------------------------------------------------------------------------------------- what tables mean
+# --------------------------------------------------------------------------------- interpretation of tables
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_predictions_and_truth_in_two_files(tmp_path: Path, form: str) -> None:
+def test_predictions_and_truth_can_be_joined_from_two_files(tmp_path: Path, form: str) -> None:
     truth = tmp_path / "truth.csv"
     truth.write_text("id,truth\n3,0\n2,1\n1,1\n9,0\n")
     source = written(
@@ -458,7 +462,7 @@ def test_predictions_and_truth_in_two_files(tmp_path: Path, form: str) -> None:
     assert items.provenance["join"]["sha256"] == hashlib.sha256(truth.read_bytes()).hexdigest()
 
 
-def test_joining_is_exact_or_refused(tmp_path: Path) -> None:
+def test_a_join_with_a_missing_or_duplicate_key_is_an_error(tmp_path: Path) -> None:
     path, truth = tmp_path / "preds.csv", tmp_path / "truth.csv"
     path.write_text("id,prediction\na,1\nb,0\n")
     truth.write_text("id,truth\na,1\nb,1\nc,0\n")
@@ -469,9 +473,9 @@ def test_joining_is_exact_or_refused(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["metrics"]["overall"]["accuracy"]["value"] == 0.5
     assert "1 rows of" in done.stderr
     for content, error, message in [
-        ("id,truth\na,1\n", DataError, r"has no row with the key \(id\) of what stands at line 3"),
-        ("id,truth\na,1\nb,1\na,0\n", DataError, "the key 'id' must be unique, and what stands at line 2"),
-        ("id,truth,prediction\na,1,1\nb,1,1\n", ArgumentError, "'prediction' stands in .*truth.csv, too"),
+        ("id,truth\na,1\n", DataError, r"the key \(id\) at line 3 is not in"),
+        ("id,truth\na,1\nb,1\na,0\n", DataError, "the key 'id' must be unique, but the one at line 2"),
+        ("id,truth,prediction\na,1,1\nb,1,1\n", ArgumentError, "'prediction' is also in .*truth.csv"),
         ("name,truth\na,1\n", ArgumentError, "has no column 'id'"),
     ]:
         truth.write_text(content)
@@ -494,12 +498,12 @@ def test_a_long_table_is_one_system_per_value(tmp_path: Path, form: str, name: s
         "m1": [0, 0],
         "m2": [1, 0],
     }
-    with pytest.raises(ArgumentError, match=f"holds 2 systems, told apart by the column '{name}'"):
+    with pytest.raises(ArgumentError, match=f"contains 2 systems, named in the column '{name}'"):
         read(source)
     if form in ("csv", "jsonl", "parquet"):
         with pytest.raises(
             ArgumentError,
-            match=f"'{name}' distinguishes several systems, and a table of one system can be aggregated",
+            match=f"'{name}' names several systems, but only a table of one system can be aggregated",
         ):
             abstain.evaluate(source, confidence="item", engine="duckdb")
     if isinstance(source, Path):
@@ -508,7 +512,7 @@ def test_a_long_table_is_one_system_per_value(tmp_path: Path, form: str, name: s
         assert "m1" in done.stdout
 
 
-def test_a_model_that_is_asked_for_otherwise_is_no_system(tmp_path: Path) -> None:
+def test_a_model_column_that_is_named_for_another_field_is_not_a_system(tmp_path: Path) -> None:
     columns = {"model": ["a", "b"], "truth": [1, 0], "prediction": [1, 1]}
     frame = pl.DataFrame(columns)
     assert read(frame, metadata=["model"]).metadata["model"].tolist() == ["a", "b"]
@@ -517,7 +521,7 @@ def test_a_model_that_is_asked_for_otherwise_is_no_system(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_confidence_in_per_cent_is_told_and_announced(tmp_path: Path, form: str) -> None:
+def test_a_confidence_in_percent_is_detected_and_reported(tmp_path: Path, form: str) -> None:
     columns: dict[str, list[Any]] = {"truth": [1, 0, 1], "prediction": [1, 1, 1], "confidence": [95, 60, 0]}
     source = written(columns, form, tmp_path)
     items = read(source)
@@ -530,16 +534,16 @@ def test_confidence_in_per_cent_is_told_and_announced(tmp_path: Path, form: str)
 
 
 @pytest.mark.parametrize("values", [[1, 5, 3], [0.5, 12.0, 3.0], [1, 101, 3], [-1, 50, 3], [0.1, 0.9, 1.0]])
-def test_other_confidences_are_left_as_they_are(values: list[float]) -> None:
+def test_other_confidences_are_unchanged(values: list[float]) -> None:
     frame = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 1], "confidence": values})
     items = read(frame)
     assert items.signals["confidence"].values.tolist() == values
     assert "percent" not in items.provenance
-    asked = read(frame, percent=["confidence"]).signals["confidence"].values
-    np.testing.assert_allclose(asked, np.array(values) / 100)
+    divided = read(frame, percent=["confidence"]).signals["confidence"].values
+    np.testing.assert_allclose(divided, np.array(values) / 100)
 
 
-def test_failed_answers_by_a_rule(tmp_path: Path) -> None:
+def test_a_rule_finds_failed_answers(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("truth,prediction\nyes,yes\nno,ERR: timeout\nno, err:  x\nno,no error\n")
     items = read(path, failed_rule="ERR:")
@@ -562,19 +566,19 @@ def test_failed_answers_by_a_rule(tmp_path: Path) -> None:
         read(path, failed_rule="  ")
 
 
-def test_crossed_bounds_are_an_error_or_mean_what_is_said(tmp_path: Path) -> None:
+def test_crossed_bounds_are_an_error_unless_an_option_defines_them(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("y,lo,hi\n1,0,2\n2,3,1\n5,0,2\n")
 
     def coverage(*options: str) -> Any:
-        asked = ["intervals", path, "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", 0.9]
-        return call(*asked, "--bootstrap-resamples", 0, "--json", *options)
+        command = ["intervals", path, "--truth", "y", "--low", "lo", "--high", "hi", "--nominal", 0.9]
+        return call(*command, "--bootstrap-resamples", 0, "--json", *options)
 
     assert coverage().exit_code == 3
     for how, value, width in (("sort", 2 / 3, 2.0), ("empty", 1 / 3, 4 / 3)):
-        found = json.loads(coverage("--crossed", how).stdout)["by_nominal"][0]["metrics"]
-        assert found["coverage"]["value"] == pytest.approx(value)
-        assert found["mean_width"]["value"] == pytest.approx(width)
+        printed = json.loads(coverage("--crossed", how).stdout)["by_nominal"][0]["metrics"]
+        assert printed["coverage"]["value"] == pytest.approx(value)
+        assert printed["mean_width"]["value"] == pytest.approx(width)
         items = read(path, truth="y", low="lo", high="hi", crossed=how)
         evaluated = evaluate(items, metrics=["interval_coverage"], resamples=0).metrics
         assert evaluated is not None
@@ -642,7 +646,7 @@ def test_the_same_rows_give_the_same_numbers_in_every_format(tmp_path: Path, dat
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "said", "may"),
+    ("column", "values", "arguments", "may"),
     [
         (None, None, {}, False),
         ("abstained", [False] * 4, {}, True),
@@ -651,10 +655,10 @@ def test_the_same_rows_give_the_same_numbers_in_every_format(tmp_path: Path, dat
         (None, None, {"abstain_rule": "choice:E"}, True),
     ],
 )
-def test_whoever_could_abstain_may(
-    tmp_path: Path, column: str | None, values: list[Any] | None, said: dict[str, Any], *, may: bool
+def test_coverage_varies_only_if_the_source_could_mark_abstentions(
+    tmp_path: Path, column: str | None, values: list[Any] | None, arguments: dict[str, Any], *, may: bool
 ) -> None:
-    """Without an abstention, coverage is 1 either way; it can only vary where something would have said so."""
+    """Without any abstention, coverage is 1 in both cases; only its interval differs."""
     table: dict[str, Any] = {
         "truth": [1, 0, 1, 0],
         "prediction": [1, 0, 0, 0],
@@ -663,7 +667,7 @@ def test_whoever_could_abstain_may(
     if column:
         table[column] = values
     path = written(table, "csv", tmp_path)
-    loaded = evaluate(read(path, **said)).only.coverage
+    loaded = evaluate(read(path, **arguments)).only.coverage
     assert (loaded.value, loaded.low < 1.0) == (1.0, may)
-    counted = evaluate(path, engine="duckdb", **said).only.coverage
+    counted = evaluate(path, engine="duckdb", **arguments).only.coverage
     assert (counted.value, counted.low) == (loaded.value, loaded.low)
