@@ -1,7 +1,8 @@
 """Selective metrics of a list of `ItemPrediction`, for code with one object per item.
 
 Each ``compute_x`` is `abstain.metrics.x` of the arrays of the items. The default loss is the absolute error, and
-``abs_norm`` divides it by the width of the item scale 0 to 3. For a risk at a coverage above the maximum coverage, the function returns None.
+``abs_norm`` divides it by the width of the item scale 0 to 3. The risk at a coverage above the maximum coverage is
+None.
 """
 
 from __future__ import annotations
