@@ -58,7 +58,7 @@ REFUSALS = (
     r"stands? twice|have the same name",
     r"the ending (?:means|decides|\.)",
     r"alone says nothing about others|no item is answered",
-    r"is known to be no probability",
+    r"is known not to be a probability",
     r"rows are not matched by their places",
     r"is not compared at matched coverage",
     r"real numbers",
