@@ -48,7 +48,7 @@ def test_a_curve_has_its_band_and_its_references() -> None:
     chart = risk_coverage_chart(result)
     assert len(rows(chart, "low")) == len(result["llm"].curve)
     assert {row["line"] for row in rows(chart, "line")} == {"this ranking", "perfect ranking", "random order"}
-    assert "band: 95% confidence intervals (jackknife over participants), at each threshold" in subtitle(chart)
+    assert "band: 95% confidence intervals at each threshold (jackknife over participants)" in subtitle(chart)
     generalized = risk_coverage_chart(result, risk="generalized")
     last = [row for row in rows(generalized, "line") if row["line"] == "this ranking"][-1]
     assert last["risk"] == pytest.approx(result["llm"].curve.generalized_risk[-1])
@@ -113,7 +113,8 @@ def test_a_chart_that_cannot_be_drawn_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="unknown risk"):
         draw(result, risk="both")
     with pytest.raises(
-        DataError, match="llm is not within 0 and 1, or .* not to be a probability; probabilities are: token_msp"
+        DataError,
+        match="llm is not within 0 and 1, or .* not to be a probability; probabilities are: token_msp",
     ):
         draw(result, "reliability", confidence="llm")
     with pytest.raises(ArgumentError, match="unknown metric 'aurk' \\(did you mean 'aurc'"):
@@ -178,13 +179,18 @@ class TestSeveralSystemsOnOneSetOfAxes:
             ]
             assert label["risk"] <= 1.08
         assert "Selective risk, 0 wrong and 20 wrong" in chart.to_json()
-        assert "band: 95% confidence intervals (jackknife over rows), at each threshold" in subtitle(chart)
+        assert "band: 95% confidence intervals at each threshold (jackknife over rows)" in subtitle(chart)
 
     def test_more_than_three_have_no_bands(self) -> None:
         assert rows(draw(compare(systems(0, 5, 20), resamples=0), "curve"), "low")
         chart = draw(compare(systems(0, 5, 10, 20), resamples=0), "curve")
         assert not rows(chart, "low")
-        assert {row["system"] for row in rows(chart, "risk")} == {"0 wrong", "5 wrong", "10 wrong", "20 wrong"}
+        assert {row["system"] for row in rows(chart, "risk")} == {
+            "0 wrong",
+            "5 wrong",
+            "10 wrong",
+            "20 wrong",
+        }
 
     def test_they_differ_in_more_than_colour(self) -> None:
         chart = json.loads(draw(compare(systems(0, 5, 20), resamples=0), "curve").to_json())

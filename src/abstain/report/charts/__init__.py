@@ -163,7 +163,7 @@ def _draw_reliability(system: SystemResult, options: ChartOptions) -> Chart:
             f"the confidence {name} is not within 0 and 1, or is known not to be a probability{others}; name another "
             "(confidence, --of)"
         )
-    return reliability_diagram(curves[name], title=f"Reliability of {name}")
+    return reliability_diagram(curves[name], title=f"Reliability of {name}", noun=cluster_noun(system))
 
 
 SYSTEM_CHARTS: dict[str, Callable[[SystemResult, ChartOptions], Chart]] = {
@@ -209,8 +209,8 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     return _outputs.write_whole(output, chart_content(chart, form))
 
 
-# The menu of the chart saves it and opens no online editor; the policy blocks every request. Expressions are interpreted
-# (`ast`), so that the page need not allow code that is made from text.
+# The menu of the chart saves it and opens no online editor; the policy blocks every request. Expressions are
+# interpreted (`ast`), so that the page need not allow code that is made from text.
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8">
@@ -226,13 +226,15 @@ _PAGE = """<!DOCTYPE html>
 _DRAWING = """vegaEmbed("#chart", %s, {
   renderer: "svg", ast: true, actions: {export: true, source: false, compiled: false, editor: false}
 }).catch(console.error);"""
-_POLICY = (
-    "default-src 'none'; "
-    "script-src %s; "
-    "style-src 'unsafe-inline'; "
-    "img-src data: blob:; "
-    "base-uri 'none'; "
-    "form-action 'none'"
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src %s",
+        "style-src 'unsafe-inline'",
+        "img-src data: blob:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
 )
 
 

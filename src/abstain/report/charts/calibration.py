@@ -30,15 +30,18 @@ _TOOLTIP = [
 ]
 
 
-def reliability_diagram(curve: ReliabilityCurve, *, title: str = "Reliability", subtitle: str = "") -> Chart:
+def reliability_diagram(
+    curve: ReliabilityCurve, *, title: str = "Reliability", subtitle: str = "", noun: str = "cluster"
+) -> Chart:
     """Draw accuracy against confidence with interval bars, and below it the number of rows in each bin.
 
     Args:
         curve: the result of `reliability_curve`.
         title: the heading.
         subtitle: the line below it. Default: the number of rows and the intervals.
+        noun: the word for a cluster.
     """
-    return finish_chart(_reliability(curve, title, subtitle or _describe_bins(curve), BLUE))
+    return finish_chart(_reliability(curve, title, subtitle or _describe_bins(curve, noun), BLUE))
 
 
 def before_and_after_diagram(
@@ -93,7 +96,9 @@ def cumulative_difference_plot(
     band = (
         chart_of(ends)
         .mark_area(color=PALE, opacity=0.7)
-        .encode(x=proportion, y=alt.Y("low:Q", title="sum of outcome - confidence, divided by n"), y2="high:Q")
+        .encode(
+            x=proportion, y=alt.Y("low:Q", title="sum of outcome - confidence, divided by n"), y2="high:Q"
+        )
     )
     zero = chart_of([{"zero": 0.0}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(y="zero:Q")
     tooltip = [
@@ -127,7 +132,9 @@ def _reliability(
         x=alt.X("x:Q", scale=unit), y=alt.Y("y:Q", scale=unit)
     )
     bars = held.mark_rule(color=colour, strokeWidth=1.6, opacity=0.7).encode(
-        x=across, y=alt.Y("low:Q", scale=unit, title="proportion of positive outcomes", axis=_FIFTHS), y2="high:Q"
+        x=across,
+        y=alt.Y("low:Q", scale=unit, title="proportion of positive outcomes", axis=_FIFTHS),
+        y2="high:Q",
     )
     line = held.mark_line(color=colour, opacity=0.35).encode(x=across, y="accuracy:Q")
     points = held.mark_point(color=colour, filled=True, size=55, opacity=1.0).encode(
@@ -187,6 +194,7 @@ def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
     ]
 
 
-def _describe_bins(curve: ReliabilityCurve) -> str:
-    widened = " over clusters" if (curve.effective_count < curve.count).any() else ""
-    return f"{curve.count.sum():g} rows in {len(curve)} bins; bars: {100 * curve.level:g}% confidence intervals{widened}"
+def _describe_bins(curve: ReliabilityCurve, noun: str = "cluster") -> str:
+    widened = f" over {noun}s" if (curve.effective_count < curve.count).any() else ""
+    intervals = f"{100 * curve.level:g}% confidence intervals{widened}"
+    return f"{curve.count.sum():g} rows in {len(curve)} bins; bars: {intervals}"

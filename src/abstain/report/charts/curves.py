@@ -363,4 +363,4 @@ def _describe_band(settings: Settings, noun: str) -> str:
     if settings.interval == "none":
         return "no band: no confidence intervals were requested"
     held = "for all thresholds together" if settings.simultaneous else "at each threshold"
-    return f"band: {100 * settings.level:g}% confidence intervals ({settings.interval} over {noun}s), {held}"
+    return f"band: {100 * settings.level:g}% confidence intervals {held} ({settings.interval} over {noun}s)"

@@ -131,7 +131,13 @@ def _find_key(metric: str, keys: Mapping[str, Any] | set[str]) -> str:
 
 
 def _labels(shown: Sequence[Difference]) -> list[str]:
-    """Return the labels of rows: the pair or the confidence, both if both differ between rows, and the coverage."""
+    """Return the labels of rows: the pair or the confidence, both if both differ between rows, and the coverage.
+
+    If the rows differ only in their coverage, they are labelled by it, because the axis names the pair.
+    """
+    coverages = [each.where for each in shown]
+    if len(shown) > 1 and all(coverages) and len({(e.left, e.right, e.confidence) for e in shown}) == 1:
+        return coverages
     pairs = [f"{each.right} - {each.left}" for each in shown]
     confidences = [each.confidence for each in shown]
     differing = [names for names in (pairs, confidences) if len(set(names)) > 1] or [pairs]

@@ -137,7 +137,9 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
         panel = alt.layer(nominal.encode(x="nominal:Q"), spans, points)
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
         panels.append(
-            panel.properties(title=f"nominal coverage {each.nominal:g}") if len(result.by_nominal) > 1 else panel
+            panel.properties(title=f"nominal coverage {each.nominal:g}")
+            if len(result.by_nominal) > 1
+            else panel
         )
     return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
 
