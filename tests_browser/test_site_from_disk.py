@@ -1,4 +1,4 @@
-"""The documentation, opened from disk: it is searched, its formulas are drawn, and nothing is asked of any network."""
+"""The documentation, opened from disk: search works, formulas are drawn, and there are no network requests."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: BrowserContext) -> Iterator[Page]:
-    """A page; afterwards, nothing may have been said on the console and nothing fetched but files."""
+    """Open a page. Afterwards, the console must be empty and only files may have been requested."""
     page = browser.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda problem: said.append(str(problem)))
-    page.on("request", lambda request: asked.append(request.url))
+    messages: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda problem: messages.append(str(problem)))
+    page.on("request", lambda request: requests.append(request.url))
     page.set_viewport_size({"width": 1300, "height": 900})
     yield page
-    assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert messages == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
     page.close()
 
 
@@ -60,7 +60,7 @@ def test_formulas_are_drawn(site: Path, page: Page) -> None:
     assert formulas.count() > 40
     heights = formulas.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
     assert min(heights) > 5
-    # A fraction stands on two lines, and nothing of its LaTeX is left to be read.
+    # A fraction has two lines, and none of its LaTeX is left as text.
     assert max(heights) > 30
     assert "\\frac" not in page.inner_text("article")
 

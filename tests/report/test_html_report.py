@@ -430,7 +430,7 @@ def test_several_systems_have_a_report(simultaneous: bool) -> None:
     assert "img" not in {tag for tag, _ in Outline(page).elements}
     assert ("Each confidence interval is for one comparison by itself" in told) != simultaneous
     assert ("hold for all pairs of systems together" in told) == simultaneous
-    heading, *rows = tables(page)["Ranking of the systems"]
+    heading, *rows = tables(page)["Systems by rank"]
     assert heading == ["system", "verdict", "rank", "coverage", "wrong answers", "AUGRC"]
     assert [row[:3] for row in rows] == [
         ["a", "inconclusive", "1\N{EN DASH}2"],
@@ -549,7 +549,7 @@ def test_the_conclusion_comes_before_the_warnings_and_these_before_the_tables() 
 def test_five_systems_have_one_ranking_and_one_chart_of_all_curves() -> None:
     result = five_systems()
     page = report_html(result)
-    heading, *rows = tables(page)["Ranking of the systems"]
+    heading, *rows = tables(page)["Systems by rank"]
     assert heading[:3] == ["system", "verdict", "rank"]
     assert sorted(row[0] for row in rows) == list(result.systems)
     first = [rank.best for rank in (result.ranks[row[0], "confidence", "augrc"] for row in rows) if rank]
@@ -573,7 +573,7 @@ def test_a_winner_of_several_is_named_with_its_smallest_lead() -> None:
         "good is better than every other system by AUGRC. Its smallest lead: at the same coverage of 100%, "
         in (words(page))
     )
-    verdicts = {row[0]: row[1:3] for row in tables(page)["Ranking of the systems"][1:]}
+    verdicts = {row[0]: row[1:3] for row in tables(page)["Systems by rank"][1:]}
     assert verdicts == {
         "good": ["best", "1"],
         "bad": ["outperformed", "2\N{EN DASH}3"],

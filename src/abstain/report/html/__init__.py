@@ -262,7 +262,7 @@ def _title(result: Result) -> str:
 
 def _subtitle(result: Result) -> str:
     """Return the number of items, how they were matched, and the loss."""
-    return f"{_sentences.describe_items(result)}. {_sentences.describe_loss(result)}".strip()
+    return f"{_sentences.describe_items(result, details=False)}. {_sentences.describe_loss(result)}".strip()
 
 
 def _intervals(settings: Settings | CoverageSettings) -> str:

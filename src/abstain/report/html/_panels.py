@@ -219,7 +219,7 @@ def compared_panel(result: Result, sides: Sequence[Side], metrics: Collection[st
     profiles = {side.system.name: side.profile for side in sides}
     parts = [
         f"All systems are compared on the same items: {_sentences.describe_items(result)}.",
-        TableView(_ranking(result, profiles, intervals_of_values), "Ranking of the systems", compact=True),
+        TableView(_ranking(result, profiles, intervals_of_values), "Systems by rank", compact=True),
         *_overlay(result, sides),
         Fold("Differences between all pairs of systems", pairs),
     ]

@@ -123,7 +123,7 @@ def _describe_answers(system: SystemResult, profile: Profile | None) -> str:
     wrong = f"{format_percent(population.error_rate)} of its answers are wrong"
     if loss is None or system.loss is None:
         return wrong
-    return f"{wrong}, and their mean loss ({system.loss.name}) is {loss}"
+    return f"{wrong}, and the mean loss ({system.loss.name}) of all answers is {loss}"
 
 
 def describe_system(system: SystemResult, profile: Profile | None) -> str:
@@ -388,8 +388,11 @@ def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def describe_items(result: Result) -> str:
-    """Return the number of items and clusters, and how the items of several systems were matched."""
+def describe_items(result: Result, *, details: bool = True) -> str:
+    """Return the number of items and clusters, and how the items of several systems were matched.
+
+    Clusters that were left out of a comparison are in the details.
+    """
     matching, noun = result.matching, cluster_noun(result)
     items = result.population.items if matching is None else matching.evaluated
     clusters = result.population.included if matching is None else matching.clusters
@@ -405,7 +408,7 @@ def describe_items(result: Result) -> str:
     left_out += [
         f"{count:,} {missing} {name}" for name, count in matching.clusters_unmatched.items() if count
     ]
-    return text + (f" ({noun}s left out: {', '.join(left_out)})" if left_out else "")
+    return text + (f" ({noun}s left out: {', '.join(left_out)})" if left_out and details else "")
 
 
 _LOSSES = {
