@@ -45,6 +45,8 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 _LETTER_WIDTH = 0.58
 _WIDTH = 460
 _TITLE_SIZE, _SUBTITLE_SIZE = 14, 11
+# Pixels around a chart, the extra pixels per letter of a label, and the longest label that is not shortened.
+_PADDING, _EXTRA_WIDTH, _LONGEST_LABEL = 5.0, 1.1, 45
 
 
 def unchecked() -> AbstractContextManager[None]:
@@ -101,17 +103,36 @@ def heading(
     )
 
 
+def _longest(labels: Sequence[str]) -> int:
+    """Return the length of the longest label as drawn."""
+    return min(max(map(len, labels), default=0), _LONGEST_LABEL)
+
+
 def _wrap_text(text: str, width: float, size: int) -> list[str]:
     """Return a text as lines that fit a width in pixels, broken only at spaces."""
     letters = max(int(width / (_LETTER_WIDTH * size)), 20)
     return textwrap.wrap(text, letters, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def finish_chart(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **size: float) -> Any:
-    """Return a chart with its title and the common look. This is the last step of drawing it."""
+def finish_chart(
+    chart: Any,
+    title: str = "",
+    subtitle: str | Sequence[str] = "",
+    *,
+    row_labels: Sequence[str] = (),
+    end_labels: Sequence[str] = (),
+    **size: float,
+) -> Any:
+    """Return a chart with its title and the common look. This is the last step of drawing it.
+
+    Browsers draw letters wider than the renderer measures them. Labels of rows, on the left, and of the ends of lines,
+    on the right, therefore have extra space, so that an image does not cut them off.
+    """
     titled = {"title": heading(title, subtitle, width=size.get("width", _WIDTH))} if title else {}
+    left, right = (_PADDING + _EXTRA_WIDTH * _longest(labels) for labels in (row_labels, end_labels))
+    padding = {"left": left, "right": right, "top": _PADDING, "bottom": _PADDING}
     return offline_chart(
-        chart.properties(**size, **titled)
+        chart.properties(**size, **titled, padding=padding)
         .configure(font=_FONT, background="white")
         .configure_view(stroke=None)
         .configure_axis(

@@ -156,7 +156,7 @@ def systems_chart(
     if len(result.systems) > len(names):
         subtitle.append(f"not drawn: {_shorten_list(list(result.systems)[len(names) :])}")
     title = f"{risk.capitalize()} risk, {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"
-    return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_HEIGHT)
+    return finish_chart(alt.layer(*layers), title, subtitle, end_labels=names, width=_WIDTH, height=_HEIGHT)
 
 
 def curves_chart(

@@ -181,4 +181,5 @@ def _forest(
     if rule is not None:
         line = chart_of([{"rule": rule}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
         layers.insert(0, line)
-    return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_ROW * max(len(records), 2))
+    height = _ROW * max(len(records), 2)
+    return finish_chart(alt.layer(*layers), title, subtitle, row_labels=order, width=_WIDTH, height=height)

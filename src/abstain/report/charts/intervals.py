@@ -114,7 +114,7 @@ def charts(result: CoverageResult) -> dict[str, Chart]:
 
 
 def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], title: str) -> Chart:
-    panels = []
+    panels, labels = [], []
     for each in result.by_nominal:
         parts = [part for part in parts_of(each) if part.coverage.defined]
         if len(parts) > _MOST_GROUPS:
@@ -124,6 +124,7 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
             verdict = "inconclusive" if part.verdict is None else part.verdict.verdict
             rows.append(_row(str(part.label), part.coverage, verdict) | {"rows": part.count})
         order = [row["x"] for row in rows]
+        labels += order
         base = chart_of(rows).encode(
             y=alt.Y("x:N", title=None, sort=order, axis=alt.Axis(labelLimit=260)),
             tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"],
@@ -141,7 +142,7 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
             if len(result.by_nominal) > 1
             else panel
         )
-    return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
+    return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title, row_labels=labels)
 
 
 def _row(x: object, coverage: Estimate, verdict: str) -> dict[str, Any]:
