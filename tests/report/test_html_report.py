@@ -640,3 +640,15 @@ def test_formulas_with_outcome_counts_explain_them() -> None:
     safety = page[page.index('id="safety"') : page.index('id="definitions"')]
     assert "N1 / (N1 + N2 + N4)" in safety
     assert "N1: right answers to items that should be answered. N2: wrong answers to these items." in safety
+
+
+def test_a_comparison_without_a_directed_metric_has_no_verdict() -> None:
+    good, bad = clear_cut()
+    result = compare({"good": good, "bad": bad}, metrics="answer_rate", resamples=0)
+    assert result.headline is None
+    page = report_html(result)
+    assert (
+        '<p class="headline">No requested metric has a better direction, so that there is no verdict.</p>'
+        in page
+    )
+    assert "good answers 100% of the items" in words(page)

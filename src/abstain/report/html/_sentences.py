@@ -120,7 +120,9 @@ def _describe_answers(system: SystemResult, profile: Profile | None) -> str:
     population = system.population
     if loss is not None and system.loss is not None and system.loss.name == "zero_one":
         return f"{format_percent(loss.value)} of its answers are wrong{_interval_in_percent(loss)}"
-    wrong = f"{format_percent(population.error_rate)} of its answers are wrong"
+    points = next(iter(profile.points.values()), None) if profile is not None else None
+    count = int(points.wrong[-1]) if points is not None and len(points) else population.wrong
+    wrong = f"{format_percent(count / population.answered)} of its answers are wrong"
     if loss is None or system.loss is None:
         return wrong
     return f"{wrong}, and the mean loss ({system.loss.name}) of all answers is {loss}"
@@ -227,10 +229,7 @@ def comparison_verdict(result: Result, profiles: Mapping[str, Profile | None]) -
     """Return the conclusion about several systems: the headline of the result, then each system or the ranks."""
     headline = result.headline
     if headline is None:
-        metrics = headline_metrics(result)
-        shown = [each for each in result.differences if not each.group and each.metric in metrics]
-        findings = [f"{line}." for line in conclusion_lines(result, shown)[:_MOST_SENTENCES]]
-        return ["No requested metric has a better direction, so that no system is better.", *findings]
+        return _compare_without_headline(result, profiles)
     if len(result.systems) == 2:
         left, right = result.systems
         difference = result.difference(left, right, headline.metric)
@@ -240,6 +239,17 @@ def comparison_verdict(result: Result, profiles: Mapping[str, Profile | None]) -
             *_compare_risks(result, difference),
         ]
     return _compare_many(result, profiles)
+
+
+def _compare_without_headline(result: Result, profiles: Mapping[str, Profile | None]) -> list[str]:
+    """Return the first systems, and the findings on them by the requested metrics."""
+    metrics = headline_metrics(result)
+    shown = [each for each in result.differences if not each.group and each.metric in metrics]
+    lines = [describe_system(system, profiles.get(name)) for name, system in result.systems.items()]
+    if all(each.no_verdict for each in shown):
+        lines.insert(0, "No requested metric has a better direction, so that there is no verdict.")
+    findings = [f"{line}." for line in conclusion_lines(result, shown)]
+    return [*lines[:_MOST_SENTENCES], *findings[:_MOST_SENTENCES]]
 
 
 def _compare_many(result: Result, profiles: Mapping[str, Profile | None]) -> list[str]:
