@@ -207,6 +207,7 @@ def compared_panel(result: Result, sides: Sequence[Side], metrics: Collection[st
             f"Both systems are compared on the same items: {_sentences.describe_items(result)}.",
             TableView(_differences(result, _OF_TWO, title, metrics), "Differences", compact=True),
             Gallery([*_overlay(result, sides), *_difference_charts(result)]),
+            Fold("All findings as sentences", _sentences.findings(result, metrics)),
         ]
         return Panel("comparison", f"Comparison: {second} - {first}", "Comparison", parts)
     title = f"Second - first: {intervals_of_differences}. {_sentences.describe_family(result)}"
@@ -215,6 +216,7 @@ def compared_panel(result: Result, sides: Sequence[Side], metrics: Collection[st
             _differences(result, _OF_MANY, title, metrics), "Differences between systems", compact=True
         ),
         *_difference_charts(result),
+        *_sentences.findings(result, metrics),
     ]
     profiles = {side.system.name: side.profile for side in sides}
     parts = [
@@ -288,8 +290,7 @@ def _systems(result: Result, metrics: Collection[str]) -> Table:
 
 def _differences(result: Result, keys: Sequence[str], title: str, metrics: Collection[str]) -> Table:
     """Return the differences of a summary, with only some columns and without omitted metrics."""
-    omitted = set(views.requested_metrics(result.first)) - set(metrics)
-    differences = [each for each in views.choose_differences(result) if each.metric not in omitted]
+    differences = _sentences.shown_differences(result, metrics)
     # The differences that the conclusion comes from are first.
     headline = "" if result.headline is None else result.headline.metric
     differences.sort(key=lambda each: each.metric != headline or bool(each.no_verdict) or bool(each.group))

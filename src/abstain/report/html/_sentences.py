@@ -13,10 +13,16 @@ from abstain.evaluation import Key
 from abstain.inference import Estimate, number_text
 from abstain.losses import SHARES
 from abstain.report.charts import cluster_noun, describe_interval, metric_name
-from abstain.report.views import conclusion_lines, format_count, is_usual, requested_metrics
+from abstain.report.views import (
+    choose_differences,
+    conclusion_lines,
+    format_count,
+    is_usual,
+    requested_metrics,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from abstain.evaluation import Difference, Profile, Rank, Result, Settings, SystemResult
     from abstain.evaluation.conformal import CoverageResult
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 
 _MANY = 4
 _MOST_SENTENCES = 4
+_MOST_FINDINGS = 40
 _MOST_NAMED = 3
 _HALF = 0.5
 _EN_DASH = "\N{EN DASH}"
@@ -277,6 +284,28 @@ def _compare_many(result: Result, profiles: Mapping[str, Profile | None]) -> lis
     first = [system for system, rank in ranks.items() if rank is not None and rank.best == 1]
     described = [describe_system(result.systems[system], profiles.get(system)) for system in first]
     return [*lines, *described[:_MOST_NAMED]]
+
+
+def shown_differences(result: Result, metrics: Collection[str]) -> list[Difference]:
+    """Return the differences of a summary without the requested metrics that the page omits."""
+    omitted = set(requested_metrics(result.first)) - set(metrics)
+    return [each for each in choose_differences(result) if each.metric not in omitted]
+
+
+def findings(result: Result, metrics: Collection[str]) -> list[str]:
+    """Return the findings of a comparison in the words of every other output, at most 40 sentences."""
+    differences = shown_differences(result, metrics)
+    if len(result.systems) > 2:
+        kept = {*headline_metrics(result), "risk"}
+        differences = [each for each in differences if each.metric in kept]
+    lines = [f"{line}." for line in conclusion_lines(result, differences)]
+    if cluster_noun(result) == "row":
+        lines = [
+            line.replace("more clusters", "more rows").replace("many clusters", "many rows") for line in lines
+        ]
+    if len(lines) > _MOST_FINDINGS:
+        lines[_MOST_FINDINGS:] = [f"The table has {len(lines) - _MOST_FINDINGS:,} more differences."]
+    return lines
 
 
 def rank_by_headline(result: Result) -> dict[str, Rank | None]:
