@@ -58,7 +58,7 @@ REFUSALS = (
     r"stands? twice|appears? twice|have the same name",
     r"the ending (?:means|decides|\.)",
     r"there is only one|no item is answered",
-    r"is known to be no probability",
+    r"is known not to be a probability",
     r"rows are not matched by their order",
     r"is not compared at matched coverage",
     r"real numbers",

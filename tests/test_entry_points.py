@@ -309,7 +309,7 @@ def test_a_table_of_several_systems_is_compared_by_every_entry_point() -> None:
     assert found["outcomes"]["answered"] == 20
     assert found["signals"]["confidence"]["tied_proportion"] == 0.0
     assert found["problems"] == []
-    assert "systems: first (10 items), second (10 items)" in call("check", source).stdout
+    assert "Systems: first (10 items), second (10 items)" in call("check", source).stdout
     for refused in (
         lambda: abstain.gate(source, "accuracy below 0.5"),
         lambda: abstain.gate(source, "accuracy worse by 0.1", baseline=source),

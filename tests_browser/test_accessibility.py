@@ -1,4 +1,4 @@
-"""Pages as those who cannot see them, or not well, meet them: axe-core finds nothing to complain of."""
+"""Accessibility of the pages: axe-core finds no violations."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ def two_systems(path: Path) -> None:
     write_report(path, compare({"old model": items(0), "new model": items(1)}, truth_may_differ=True))
 
 
+def three_systems(path: Path) -> None:
+    systems = {f"model {number}": items(number) for number in range(3)}
+    write_report(path, compare(systems, truth_may_differ=True))
+
+
 def intervals(path: Path) -> None:
     truth = np.arange(100.0)
     write_report(path, evaluate_intervals(truth, np.column_stack([truth - 1, truth + 2]), nominal=0.9))
@@ -48,7 +53,7 @@ def intervals(path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 390])
-@pytest.mark.parametrize("make", [one_system, two_systems, intervals])
+@pytest.mark.parametrize("make", [one_system, two_systems, three_systems, intervals])
 def test_a_report_has_no_barrier(
     browser: BrowserContext, tmp_path: Path, make: Any, width: int, scheme: Any
 ) -> None:

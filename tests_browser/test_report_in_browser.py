@@ -1,6 +1,6 @@
-"""The report in a real browser: silent, self-contained, usable by mouse and by keyboard, deaf to hostile text.
+"""The report in a real browser: self-contained, usable by mouse and by keyboard, and safe against hostile text.
 
-The browser is Debian's chromium, driven by playwright; every request and every console message is noted.
+The browser is Debian's chromium, driven by playwright. Every request and every console message is recorded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Watched:
-    """A page, and what it said and asked for."""
+    """A page, its console messages and its requests."""
 
     page: Page
     console: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Watched:
 
 @pytest.fixture
 def visit(browser: BrowserContext) -> Iterator[Callable[..., Watched]]:
-    """Open a file; afterwards, nothing may have been said on the console and nothing asked for but the file."""
+    """Open a file. Afterwards, the console must be empty and the file must be the only request."""
     opened: list[Watched] = []
 
     def open_page(path: Path, *, fragment: str = "", width: int = 1200, **media: str) -> Watched:
@@ -94,7 +94,7 @@ def text(watched: Watched, selector: str) -> str:
     return watched.page.inner_text(selector)
 
 
-def test_the_page_opens_with_a_working_point_and_no_request(visit: Visit, report: Path) -> None:
+def test_the_page_opens_with_an_operating_point_and_no_request(visit: Visit, report: Path) -> None:
     watched = visit(report)
     assert text(watched, "#sentence") == (
         "At a confidence of at least 5, of 10 items: 5 answered, 1 wrong, 5 deferred."
@@ -127,7 +127,7 @@ def test_every_control_is_reached_by_tab_and_has_a_name(visit: Visit, report: Pa
         "pick-point",
         "pick-coverage",
         "pick-risk",
-        "pick-promise",
+        "pick-guarantee",
         "pick-threshold",
         "cost-wrong",
         "cost-deferral",
@@ -158,14 +158,14 @@ def test_the_pointer_picks_the_nearest_point(visit: Visit, report: Path) -> None
         ("#pick-coverage", "95", "8 answered", "No threshold reaches 95.0%"),
         ("#pick-risk", "20", "5 answered", ""),
         ("#pick-risk", "500", "5 answered", "500% is not between 0% and 100%; nothing was changed"),
-        ("#pick-promise", "1", "5 answered", "No threshold can be promised to have a risk of 1% or less"),
+        ("#pick-guarantee", "1", "5 answered", "No threshold has a guaranteed risk of 1% or less"),
         ("#pick-risk", "0", "2 answered", ""),
         ("#pick-threshold", "3.5", "6 answered", ""),
-        ("#pick-threshold", "99", "1 answered", "Nothing reaches a confidence of 99"),
-        ("#pick-threshold", "", "5 answered", "That is not a number"),
+        ("#pick-threshold", "99", "1 answered", "No answer has a confidence of 99 or more"),
+        ("#pick-threshold", "", "5 answered", "This is not a number"),
     ],
 )
-def test_numbers_snap_to_a_working_point(
+def test_numbers_select_an_operating_point(
     visit: Visit, report: Path, control: str, value: str, answered: str, remark: str
 ) -> None:
     watched = visit(report)
@@ -177,39 +177,39 @@ def test_numbers_snap_to_a_working_point(
     assert bool(text(watched, "#remark")) == bool(remark)
 
 
-def test_a_question_is_not_overwritten_by_its_answer(visit: Visit, report: Path) -> None:
+def test_an_edited_field_keeps_its_value(visit: Visit, report: Path) -> None:
     watched = visit(report)
     watched.page.fill("#pick-risk", "22")
     watched.page.keyboard.press("Tab")
     assert watched.page.input_value("#pick-risk") == "22"
-    assert "Risk of what is answered 20.0%" in text(watched, "#risks")
+    assert "Risk of the answers 20.0%" in text(watched, "#risks")
     assert watched.page.input_value("#pick-coverage") == "50"
     watched.page.focus("#pick-point")
     watched.page.keyboard.press("Home")
     assert watched.page.input_value("#pick-risk") == "0"
 
 
-def test_what_is_promised_can_be_asked_for(visit: Visit, tmp_path: Path) -> None:
+def test_a_guaranteed_risk_can_be_requested(visit: Visit, tmp_path: Path) -> None:
     right = [0] * 200 + [1] * 40
     items = Items.from_arrays([0] * 240, right, confidence=[(240 - row) / 240 for row in range(240)])
     result = evaluate(items, resamples=0)
-    watched = visit(write_report(tmp_path / "promised.html", result, risk="5%"))
+    watched = visit(write_report(tmp_path / "guaranteed.html", result, risk="5%"))
     policy = result.only.policy(0.05)
-    assert text(watched, "#verdict .headline") == str(policy)
-    watched.page.fill("#pick-promise", "5")
+    assert text(watched, "#conclusion .headline") == str(policy)
+    watched.page.fill("#pick-guarantee", "5")
     watched.page.keyboard.press("Tab")
     assert policy.observed is not None
     assert f"{policy.observed.answered} answered" in text(watched, "#sentence")
     assert text(watched, "#remark") == "95% sure, the risk at this point is at most 5%."
-    assert text(watched, "#promise") == "Promised, 95% sure: the risk at this point is at most 5%."
-    assert watched.page.input_value("#pick-promise") == "5"
-    assert watched.page.locator("#plot-selective .promised").count() > 1
-    watched.page.fill("#pick-promise", "5.4")
+    assert text(watched, "#guarantee") == "Guaranteed, 95% sure: the risk at this point is at most 5%."
+    assert watched.page.input_value("#pick-guarantee") == "5"
+    assert watched.page.locator("#plot-selective .guaranteed").count() > 1
+    watched.page.fill("#pick-guarantee", "5.4")
     watched.page.keyboard.press("Tab")
-    assert "the largest risk up to 5.4% that was tested" in text(watched, "#remark")
+    assert "the largest tested risk up to 5.4%" in text(watched, "#remark")
 
 
-def test_losses_between_right_and_wrong_have_the_share_of_wrong_beside_them(
+def test_losses_between_0_and_1_come_with_the_proportion_of_wrong_answers(
     visit: Visit, tmp_path: Path
 ) -> None:
     items = Items.from_arrays([0, 1, 2, 3], [0, 1, 3, 0], confidence=[0.9, 0.8, 0.7, 0.6], scale=(0, 3))
@@ -217,29 +217,29 @@ def test_losses_between_right_and_wrong_have_the_share_of_wrong_beside_them(
     watched.page.focus("#pick-point")
     watched.page.keyboard.press("End")
     # Losses 0, 0, 1/3 and 1: a mean of a third, and half of the answers are wrong.
-    assert "Risk of what is answered 33.3%" in text(watched, "#risks")
-    assert "Share wrong: 50.0% of what is answered." in text(watched, "#risks")
+    assert "Risk of the answers 33.3%" in text(watched, "#risks")
+    assert "Wrong: 50.0% of the answers." in text(watched, "#risks")
     raw = visit(write_report(tmp_path / "raw.html", evaluate(items, loss="abs", resamples=0)))
-    assert raw.page.locator("#pick-promise").count() == 0
-    assert "Mean loss seen of at most" in text(raw, "#explorer")
+    assert raw.page.locator("#pick-guarantee").count() == 0
+    assert "Observed mean loss of at most" in text(raw, "#explorer")
     raw.page.focus("#pick-point")
     raw.page.keyboard.press("End")
-    assert "Risk of what is answered 1.000" in text(raw, "#risks")
+    assert "Risk of the answers 1.000" in text(raw, "#risks")
 
 
 def test_costs_show_the_cheapest_point(visit: Visit, report: Path) -> None:
     # Wrong 5, deferral 1: 5 answered cost 5 + 5, 8 answered 15 + 2, 2 answered 8: the cheapest.
     watched = visit(report)
-    assert "2 answered, 0 wrong, 8 deferred, for 8 in all" in text(watched, "#cheapest")
+    assert "2 answered, 0 wrong, 8 deferred, for 8 in total" in text(watched, "#cheapest")
     watched.page.click("#go-cheapest")
     assert "2 answered" in text(watched, "#sentence")
     watched.page.fill("#cost-wrong", "1")
-    assert "8 answered, 3 wrong, 2 deferred, for 5 in all" in text(watched, "#cheapest")
+    assert "8 answered, 3 wrong, 2 deferred, for 5 in total" in text(watched, "#cheapest")
     watched.page.fill("#cost-wrong", "1000")
     watched.page.fill("#cost-deferral", "0")
-    assert "for 0 in all" in text(watched, "#cheapest")
+    assert "for 0 in total" in text(watched, "#cheapest")
     watched.page.fill("#cost-deferral", "-1")
-    assert "Give two costs" in text(watched, "#cheapest")
+    assert "Enter two costs" in text(watched, "#cheapest")
     assert watched.page.is_disabled("#go-cheapest")
 
 
@@ -257,8 +257,10 @@ def test_the_state_is_in_the_address(visit: Visit, report: Path) -> None:
     assert "5 answered" in text(visit(report, fragment="#confidence=nobody&threshold=what"), "#sentence")
 
 
-def test_it_warns_of_a_threshold_chosen_here(visit: Visit, report: Path) -> None:
-    assert "flatters itself" in text(visit(report), "#explorer")
+def test_it_warns_of_a_threshold_chosen_on_the_same_data(visit: Visit, report: Path) -> None:
+    assert "The risk at a threshold chosen on these data is too optimistic" in text(
+        visit(report), "#explorer"
+    )
 
 
 def test_two_sides_are_explored_apart(visit: Visit, tmp_path: Path) -> None:
@@ -271,17 +273,23 @@ def test_two_sides_are_explored_apart(visit: Visit, tmp_path: Path) -> None:
     assert "confidence=right" in watched.page.evaluate("location.hash")
 
 
-def test_three_systems_are_told_by_their_differences(visit: Visit, tmp_path: Path) -> None:
-    """A page without a curve is as silent as any, fits a telephone, and a hostile name stays a name."""
+def test_three_systems_are_ranked(visit: Visit, tmp_path: Path) -> None:
+    """The page has one chart of all curves and fits a phone, and a hostile name stays text."""
     systems = {"a": ten_items(), "b": ten_items(), EVIL: ten_items()}
     result = compare(systems, confidence="sure", loss="zero_one", match="rows", resamples=50)
     place = write_report(tmp_path / "three.html", result)
     watched = visit(place)
     assert watched.page.evaluate("window.hacked") is None
-    assert watched.page.locator("#explorer").count() == 0
-    assert "AUGRC at coverage 0.80: inconclusive, b - a = 0.000" in text(watched, "#verdict")
+    options = watched.page.locator("#pick-confidence option").all_inner_texts()
+    assert options == ["a: sure", "b: sure", f"{EVIL}: sure"]
+    assert "Inconclusive: no system is shown to be better than every other one" in text(
+        watched, "#conclusion"
+    )
     assert EVIL in text(watched, "#systems")
-    assert watched.page.locator("#systems tbody tr").count() > 3
+    assert watched.page.locator("#systems > figure.chart").count() == 1
+    assert watched.page.is_hidden("#systems details table >> nth=0")
+    watched.page.click("#systems summary >> nth=0")
+    assert "b - a: AUGRC" in text(watched, "#systems details[open]")
     narrow = visit(place, width=360)
     assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 360
 
@@ -304,7 +312,7 @@ def test_light_dark_narrow_and_print(visit: Visit, report: Path) -> None:
 
 
 def wordy_report(place: Path) -> Path:
-    """Three systems with long names, with long prompts and responses beside their mistakes."""
+    """Write a report of three systems with long names, and with long prompts and responses of their mistakes."""
     rows = 60
     items = {
         f"a system with a long name, number {number}": Items.from_arrays(
@@ -314,7 +322,7 @@ def wordy_report(place: Path) -> Path:
             item=list(range(rows)),
             metadata={
                 "prompt": ["Is there any evidence of it in what the patient said? " * 6] * rows,
-                "raw_response": ["It cannot be told from what was said, or hardly. " * 6] * rows,
+                "raw_response": ["There is hardly any evidence in the interview. " * 6] * rows,
             },
         )
         for number in range(3)
@@ -324,7 +332,7 @@ def wordy_report(place: Path) -> Path:
 
 
 def test_a_narrow_screen_has_no_rows_that_fill_it(visit: Visit, tmp_path: Path) -> None:
-    """Words get room, and their table scrolls: pressed into a column of single words, each row filled a screen."""
+    """Columns of text keep a minimum width, and their table scrolls."""
     watched = visit(wordy_report(tmp_path / "wordy.html"), width=390)
     heights = watched.page.evaluate(
         "[...document.querySelectorAll('tr')].map((row) => row.getBoundingClientRect().height)"
@@ -339,7 +347,7 @@ def test_a_narrow_screen_has_no_rows_that_fill_it(visit: Visit, tmp_path: Path) 
     assert max(captions) <= 390
 
 
-def test_where_it_comes_from_is_read_on_a_narrow_screen(visit: Visit, tmp_path: Path) -> None:
+def test_the_source_is_readable_on_a_narrow_screen(visit: Visit, tmp_path: Path) -> None:
     items = ten_items().with_provenance(path="/data/run.csv", sha256="0123456789abcdef" * 4)
     both = {"a rather long name of a system": items, "another long name of a system": items}
     result = compare(both, confidence="sure", loss="zero_one", match="rows", resamples=0)
@@ -351,7 +359,7 @@ def test_where_it_comes_from_is_read_on_a_narrow_screen(visit: Visit, tmp_path: 
 
 
 def interval_report(place: Path) -> Path:
-    """Intervals whose widths and claims need many digits."""
+    """Write a report of intervals whose widths and nominal coverages need many digits."""
     draws = np.random.default_rng(0)
     truth = draws.normal(0.0, 0.003, 400)
     size = 0.003 * (1.0 + draws.random(400))
@@ -361,7 +369,7 @@ def interval_report(place: Path) -> Path:
 
 
 @pytest.mark.parametrize("width", [390, 820, 1200])
-def test_labels_of_axes_stand_apart(visit: Visit, tmp_path: Path, width: int) -> None:
+def test_labels_of_axes_do_not_overlap(visit: Visit, tmp_path: Path, width: int) -> None:
     """In the fonts of this browser, which are wider than those that the charts were measured with."""
     for place in (
         interval_report(tmp_path / "intervals.html"),
@@ -390,6 +398,71 @@ def rare(seed: int) -> Items:
     """Answers of which hardly any is wrong, so that every risk is a small number."""
     wrong = np.random.default_rng(seed).random(3000) < 0.001
     return Items.from_arrays([0] * 3000, wrong.astype(int), confidence=np.arange(3000), item=np.arange(3000))
+
+
+def two_systems_report(place: Path) -> Path:
+    """Write a report of two systems with long names and different coverages."""
+    result = compare(
+        {"a rather careful system": ten_items(), "an overconfident system": ten_items()},
+        confidence="sure",
+        loss="zero_one",
+        match="rows",
+        resamples=0,
+    )
+    return write_report(place, result)
+
+
+@pytest.mark.parametrize("make", [two_systems_report, wordy_report, interval_report])
+def test_the_verdict_is_inside_a_narrow_screen(visit: Visit, tmp_path: Path, make: Any) -> None:
+    """The column after the name of a row is the verdict, and a sign shows that more columns follow."""
+    watched = visit(make(tmp_path / "report.html"), width=390)
+    watched.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    verdicts = watched.page.evaluate(
+        """[...document.querySelectorAll('.scroll table')].flatMap((table) => {
+            const names = [...table.querySelectorAll('thead th')].map((head) => head.textContent.trim());
+            const place = names.findIndex((name) => ['verdict', 'conclusion'].includes(name));
+            if (place < 0) return [];
+            return [...table.querySelectorAll('tbody tr')].map((row) => {
+                const box = row.children[place].getBoundingClientRect();
+                return [place, box.left, box.right - parseFloat(getComputedStyle(row.children[place]).paddingRight)];
+            });
+        })"""
+    )
+    assert len(verdicts) > 1
+    for place, left, right in verdicts:
+        assert place == 1
+        assert left >= 0
+        assert right <= 390
+    signs = watched.page.evaluate(
+        """[...document.querySelectorAll('.scroll, figure.wide')].filter((box) => box.offsetParent !== null).map(
+            (box) => [box.scrollWidth > box.clientWidth + 1, !box.previousElementSibling.hidden]
+        )"""
+    )
+    assert any(wider for wider, _ in signs)
+    for wider, signed in signs:
+        assert wider == signed
+
+
+def test_the_name_of_a_row_stays_while_its_table_scrolls(visit: Visit, tmp_path: Path) -> None:
+    watched = visit(two_systems_report(tmp_path / "report.html"), width=390)
+    left = watched.page.evaluate(
+        """(() => {
+            const box = document.querySelector('#comparison .scroll');
+            box.scrollLeft = 200;
+            return box.querySelector('tbody th').getBoundingClientRect().left - box.getBoundingClientRect().left;
+        })()"""
+    )
+    assert left == pytest.approx(0, abs=1)
+
+
+@pytest.mark.parametrize(("make", "most"), [("one", 4), ("two", 4)])
+def test_paper_takes_at_most_four_pages(
+    visit: Visit, tmp_path: Path, report: Path, make: str, most: int
+) -> None:
+    place = report if make == "one" else two_systems_report(tmp_path / "two.html")
+    paper = visit(place).page.pdf(format="A4")
+    pages = len(re.findall(rb"/Type\s*/Page\b", paper))
+    assert 1 <= pages <= most
 
 
 def test_print_shows_every_chart(visit: Visit, tmp_path: Path) -> None:
@@ -437,7 +510,7 @@ def test_hostile_text_runs_nothing(visit: Visit, tmp_path: Path) -> None:
     assert "8 answered" in text(again, "#sentence")
 
 
-def test_texts_and_ids_are_not_in_the_page_unless_asked_for(visit: Visit, tmp_path: Path) -> None:
+def test_texts_and_ids_are_not_in_the_page_by_default(visit: Visit, tmp_path: Path) -> None:
     items = Items.from_arrays(
         [0, 0],
         [0, 1],
@@ -511,7 +584,7 @@ def test_a_thinned_curve_looks_the_same(visit: Visit, tmp_path: Path) -> None:
     assert differing < 0.001
 
 
-def test_a_chart_page_draws_and_asks_for_nothing(visit: Visit, tmp_path: Path) -> None:
+def test_a_chart_page_draws_without_requests(visit: Visit, tmp_path: Path) -> None:
     curve = reliability_curve([1, 0, 1, 1], [0.1, 0.4, 0.6, 0.9], bins=4)
     watched = visit(
         save_chart(reliability_diagram(curve, title="<img src=x onerror=alert(1)>"), tmp_path / "c.html")
@@ -524,4 +597,4 @@ def test_a_chart_page_draws_and_asks_for_nothing(visit: Visit, tmp_path: Path) -
     assert all(request.startswith(("file:", "data:")) for request in watched.requests)
     refused = "fetch('https://example.org/').then(() => 'sent', () => 'refused')"
     assert watched.page.evaluate(refused) == "refused"
-    watched.console.clear()  # the browser says what it refused
+    watched.console.clear()  # the browser reports the refused request

@@ -33,15 +33,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(browser: BrowserContext) -> Iterator[Page]:
     """A page. After the test, the console must be empty, and only files may have been loaded."""
     page = browser.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda problem: said.append(str(problem)))
-    page.on("request", lambda request: asked.append(request.url))
+    messages: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda problem: messages.append(str(problem)))
+    page.on("request", lambda request: requests.append(request.url))
     page.set_viewport_size({"width": 1300, "height": 900})
     yield page
-    assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert messages == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
     page.close()
 
 

@@ -81,7 +81,7 @@ def test_the_chart_of_the_readme_has_a_band(tmp_path: Path) -> None:
     (line,) = re.findall(r"`abstain (plot run\.json [^`]*)`", (ROOT / "README.md").read_text())
     done = abstain(*line.split(), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "band: 95% jackknife intervals" in (tmp_path / "figure.svg").read_text()
+    assert "band: 95% confidence intervals" in (tmp_path / "figure.svg").read_text()
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_plot_draws_five_systems_together(tmp_path: Path) -> None:
             "a chart ends in .png, .svg, .html, .pdf, .json, not in '.gif'",
         ),
         (["plot", *RUN, "--chart", "pie", "-o", "figure.svg"], 2, "unknown chart 'pie'"),
-        (["plot", *RUN, "--chart", "reliability", "-o", "figure.svg"], 3, "no probability"),
+        (["plot", *RUN, "--chart", "reliability", "-o", "figure.svg"], 3, "known not to be a probability"),
         (["plot", *RUN], 2, "Missing option"),
     ],
 )
@@ -157,7 +157,7 @@ def test_the_ending_html_makes_intervals_and_compare_write_reports(tmp_path: Pat
     ]
     done = abstain("intervals", "intervals.csv", *columns, "-q", "-o", "intervals.html", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "intervals.html\n"), done.stderr
-    assert "does coverage hold?" in (tmp_path / "intervals.html").read_text()
+    assert "Intervals: coverage" in (tmp_path / "intervals.html").read_text()
     modes = [
         "--mode",
         "zero_shot",
@@ -177,7 +177,7 @@ def test_the_ending_html_makes_intervals_and_compare_write_reports(tmp_path: Pat
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("\n\nreport: three.html\n")
-    assert "Systems compared" in (tmp_path / "three.html").read_text()
+    assert "Ranking of the systems" in (tmp_path / "three.html").read_text()
 
 
 def test_help_names_every_chart(tmp_path: Path) -> None:

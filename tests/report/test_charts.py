@@ -1,4 +1,4 @@
-"""Charts: what they draw, in every form, and what they refuse. How they look is looked at by people."""
+"""Charts: their data, their formats, and their errors. People check their look."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from abstain import Items, compare, evaluate, evaluate_intervals
 from abstain.errors import ArgumentError
 from abstain.metrics.calibration import cumulative_differences, reliability_curve
 from abstain.report.charts import (
+    COMPARISON_CHARTS,
     FORMATS,
+    SYSTEM_CHARTS,
     before_and_after_diagram,
     cumulative_difference_plot,
+    draw,
     reliability_diagram,
     save_chart,
 )
@@ -115,7 +119,7 @@ def test_the_diagram_draws_the_curve_and_keeps_empty_bins() -> None:
     assert all(row["accuracy"] is None for row in bins if row["count"] == 0)
 
 
-def test_the_plot_draws_the_walk_and_its_band() -> None:
+def test_the_plot_draws_the_cumulative_differences_and_their_band() -> None:
     walk = cumulative_differences([1, 0, 1], [0.2, 0.5, 0.6])
     rows = values(cumulative_difference_plot(walk, level=0.9))
     assert [row["difference"] for row in rows if "difference" in row] == pytest.approx(walk.difference)
@@ -123,7 +127,7 @@ def test_the_plot_draws_the_walk_and_its_band() -> None:
     assert walk.band(0.9) == pytest.approx(1.96 * walk.sigma, rel=1e-3)
 
 
-def test_a_long_walk_is_thinned_without_losing_its_extremes() -> None:
+def test_a_long_line_is_thinned_without_losing_its_extremes() -> None:
     walk = cumulative_differences(*sample(50_000))
     drawn = [row["difference"] for row in values(cumulative_difference_plot(walk)) if "difference" in row]
     assert len(drawn) <= 4002
@@ -131,12 +135,67 @@ def test_a_long_walk_is_thinned_without_losing_its_extremes() -> None:
     assert drawn[-1] == walk.difference[-1]
 
 
-def test_an_undefined_test_is_said_in_the_plot() -> None:
+def test_the_plot_names_the_reason_of_an_undefined_test() -> None:
     chart = cumulative_difference_plot(cumulative_differences([1, 0], [1.0, 0.0]))
-    assert "every confidence is 0 or 1" in specification(chart)["title"]["subtitle"]
+    assert "every confidence is 0 or 1" in " ".join(specification(chart)["title"]["subtitle"])
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def encoded_fields(part: Any, datasets: Any, inherited: Any = None) -> Any:
+    """Yield the fields that each layer of a specification encodes, with the rows that it draws."""
+    data = part.get("data", inherited)
+    records = datasets.get(data["name"], []) if data and "name" in data else (data or {}).get("values", [])
+    for encoding in part.get("encoding", {}).values():
+        for channel in encoding if isinstance(encoding, list) else [encoding]:
+            if "field" in channel and records:
+                yield channel["field"], records
+    for name in ("layer", "vconcat", "hconcat"):
+        for below in part.get(name, ()):
+            yield from encoded_fields(below, datasets, data)
+
+
+def all_charts() -> list[Any]:
+    y, s = sample()
+    curve = reliability_curve(y, s, bins=10)
+    items = Items.from_arrays(y, np.ones(200), confidence=s, item=np.arange(200))
+    one = evaluate(items, resamples=0)
+    two = compare({"a": items, "b": items}, resamples=0)
+    bounds = np.column_stack([s - 0.2, s + 0.2])
+    covered = evaluate_intervals(s, bounds, nominal=0.9, resamples=10, groups={"site": ["a", "b"] * 100})
+    return [
+        reliability_diagram(curve),
+        before_and_after_diagram(curve, curve),
+        cumulative_difference_plot(cumulative_differences(y, s)),
+        *(draw(one, name) for name in SYSTEM_CHARTS),
+        *(draw(two, name) for name in COMPARISON_CHARTS),
+        *(draw(covered, name) for name in ("coverage", "coverage-by-size", "width", "coverage-by-site")),
+    ]
+
+
+def test_every_encoded_field_is_in_the_data() -> None:
+    """A field that no row has is drawn as nothing, without an error."""
+    for chart in all_charts():
+        spec = specification(chart)
+        fields = list(encoded_fields(spec, spec["datasets"]))
+        assert fields
+        for field, records in fields:
+            assert all(field in row for row in records), (repr(chart), field)
+
+
+def test_titles_and_subtitles_are_wrapped_to_the_width_of_the_chart() -> None:
+    """Vega cuts off a line that is wider than the chart."""
+    title = "A rather long title of a reliability diagram of a system with a long name"
+    for chart in [*all_charts(), reliability_diagram(reliability_curve(*sample()), title=title)]:
+        spec = specification(chart)
+        heading = spec["title"]
+        width = spec.get("width", 320)
+        lines = heading.get("subtitle", [])
+        assert isinstance(lines, list)
+        assert all(6 * len(line) <= width for line in lines), (repr(chart), lines)
+    assert len(heading["text"]) > 1
+    assert repr(chart) == f"Chart({title!r})"
+
+
+def test_invalid_arguments_are_errors(tmp_path: Path) -> None:
     curve = reliability_curve(*sample())
     with pytest.raises(ArgumentError, match=r"a chart ends in \.png, \.svg"):
         save_chart(reliability_diagram(curve), tmp_path / "chart.gif")

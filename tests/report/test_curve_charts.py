@@ -38,24 +38,28 @@ def rows(chart: Any, field: str) -> list[Any]:
     return [row for records in datasets for row in records if field in row]
 
 
+def subtitle(chart: Any) -> str:
+    """Return the lines of a chart's subtitle as one text."""
+    return " ".join(json.loads(chart.to_json())["title"]["subtitle"])
+
+
 def test_a_curve_has_its_band_and_its_references() -> None:
     result = run()
     chart = risk_coverage_chart(result)
     assert len(rows(chart, "low")) == len(result["llm"].curve)
     assert {row["line"] for row in rows(chart, "line")} == {"this ranking", "perfect ranking", "random order"}
-    text = chart.to_json()
-    assert "band: 95% jackknife intervals over participants, at each threshold" in text
+    assert "band: 95% confidence intervals at each threshold (jackknife over participants)" in subtitle(chart)
     generalized = risk_coverage_chart(result, risk="generalized")
     last = [row for row in rows(generalized, "line") if row["line"] == "this ranking"][-1]
     assert last["risk"] == pytest.approx(result["llm"].curve.generalized_risk[-1])
 
 
-def test_without_intervals_there_is_no_band_and_the_chart_says_so() -> None:
+def test_without_intervals_the_subtitle_explains_the_missing_band() -> None:
     result = run(interval="none")
     chart = risk_coverage_chart(result)
     assert rows(chart, "low") == []
-    assert "no band: no intervals were asked for" in chart.to_json()
-    assert "no intervals" in metric_chart(result).to_json()
+    assert "no band: no confidence intervals were requested" in subtitle(chart)
+    assert "no confidence intervals" in subtitle(metric_chart(result))
 
 
 def test_several_curves_are_drawn_once_each() -> None:
@@ -100,7 +104,7 @@ def test_one_item_and_nothing_answered_can_be_drawn() -> None:
         draw(none, chart).to_json()
 
 
-def test_what_cannot_be_drawn_is_said() -> None:
+def test_a_chart_that_cannot_be_drawn_is_an_error() -> None:
     result = run("llm", "token_msp")
     with pytest.raises(ArgumentError, match="unknown chart 'pie'; known: curve, curves, areas, reliability"):
         draw(result, "pie")
@@ -109,7 +113,8 @@ def test_what_cannot_be_drawn_is_said() -> None:
     with pytest.raises(ArgumentError, match="unknown risk"):
         draw(result, risk="both")
     with pytest.raises(
-        DataError, match="llm is not within 0 and 1, or .* no probability; these are: token_msp"
+        DataError,
+        match="llm is not within 0 and 1, or .* not to be a probability; probabilities are: token_msp",
     ):
         draw(result, "reliability", confidence="llm")
     with pytest.raises(ArgumentError, match="unknown metric 'aurk' \\(did you mean 'aurc'"):
@@ -136,25 +141,26 @@ def test_a_difference_is_drawn_by_its_verdict(order: tuple[int, int]) -> None:
     first, second = (f"{count} wrong" for count in order)
     assert drawn[f"{second} - {first}"] == "decided"
     assert drawn["21 wrong - 20 wrong"] == "inconclusive"
-    text = draw(result).to_json()
+    text = subtitle(draw(result))
     assert (
         "above 0 the system named first is higher, which is better; hollow: inconclusive or not comparable"
         in text
     )
-    assert "jackknife over 40 clusters, t distribution; each for one comparison by itself" in text
+    # The items have no cluster, so that each row is one.
+    assert "jackknife over 40 rows, t distribution; each for one comparison by itself" in text
 
 
 def test_the_sides_of_zero_are_named() -> None:
     result = compare(systems(0, 20), resamples=0)
-    text = draw(result, metric="augrc").to_json()
-    assert "below 0 20 wrong is lower, which is better" in text
-    assert "by itself" not in text
-    assert "difference in AUGRC, 20 wrong - 0 wrong" in text
-    assert "above 0 20 wrong is higher; hollow" in draw(result, metric="cmax").to_json()
+    chart = draw(result, metric="augrc")
+    assert "below 0 20 wrong is lower, which is better" in subtitle(chart)
+    assert "by itself" not in subtitle(chart)
+    assert "difference in AUGRC, 20 wrong - 0 wrong" in chart.to_json()
+    assert "above 0 20 wrong is higher; hollow" in subtitle(draw(result, metric="cmax"))
 
 
 def encodings(chart: Any) -> list[set[str]]:
-    """What the layers of a chart say by which means."""
+    """Return the encodings of each layer of a chart."""
     return [set(layer["encoding"]) for layer in json.loads(chart.to_json())["layer"]]
 
 
@@ -173,9 +179,20 @@ class TestSeveralSystemsOnOneSetOfAxes:
             ]
             assert label["risk"] <= 1.08
         assert "Selective risk, 0 wrong and 20 wrong" in chart.to_json()
-        assert "band: 95% jackknife intervals over clusters, at each threshold" in chart.to_json()
+        assert "band: 95% confidence intervals at each threshold (jackknife over rows)" in subtitle(chart)
 
-    def test_they_are_told_apart_by_more_than_colour(self) -> None:
+    def test_more_than_three_have_no_bands(self) -> None:
+        assert rows(draw(compare(systems(0, 5, 20), resamples=0), "curve"), "low")
+        chart = draw(compare(systems(0, 5, 10, 20), resamples=0), "curve")
+        assert not rows(chart, "low")
+        assert {row["system"] for row in rows(chart, "risk")} == {
+            "0 wrong",
+            "5 wrong",
+            "10 wrong",
+            "20 wrong",
+        }
+
+    def test_they_differ_in_more_than_colour(self) -> None:
         chart = json.loads(draw(compare(systems(0, 5, 20), resamples=0), "curve").to_json())
         for mean in ("strokeDash", "shape"):
             (scale,) = [
@@ -185,7 +202,7 @@ class TestSeveralSystemsOnOneSetOfAxes:
             assert len({str(look) for look in scale["range"]}) == 3
         assert {"text"} <= set().union(*encodings(draw(compare(systems(0, 5), resamples=0), "curve")))
 
-    def test_names_stand_clear_of_each_other(self) -> None:
+    def test_names_do_not_overlap(self) -> None:
         chart = draw(compare(systems(0, 1, 2, 3), resamples=0), "curve")
         labels = [
             records
@@ -221,12 +238,12 @@ class TestSeveralSystemsOnOneSetOfAxes:
         with pytest.raises(ArgumentError, match="no confidence that all systems have"):
             draw(compare({**systems(20), "bare": bare}, metrics="accuracy", resamples=0), "curve")
 
-    def test_more_than_can_be_told_apart_are_named(self) -> None:
+    def test_systems_beyond_the_eighth_are_named(self) -> None:
         result = compare(systems(*range(9)), resamples=0)
-        assert "not drawn: 8 wrong" in draw(result, "curve").to_json()
+        assert "not drawn: 8 wrong" in subtitle(draw(result, "curve"))
 
 
-def test_curves_say_what_they_leave_out() -> None:
+def test_curves_name_the_confidences_they_omit() -> None:
     items = Items.from_arrays(
         [0] * 40,
         [0, 1] * 20,
@@ -236,9 +253,8 @@ def test_curves_say_what_they_leave_out() -> None:
     names = [f"s{number}" for number in range(10)]
     chart = curves_chart(evaluate(items, confidence=["twin", *names], resamples=0))
     assert len({row["confidence"] for row in rows(chart, "confidence")}) == 8
-    subtitle = json.loads(chart.to_json())["title"]["subtitle"]
-    assert "the same ranking: twin = s0" in subtitle
-    assert "not drawn: s8, s9" in subtitle
+    assert "the same ranking: twin = s0" in subtitle(chart)
+    assert "not drawn: s8, s9" in subtitle(chart)
     few = curves_chart(evaluate(items, confidence=["s1", "s2"], resamples=0))
     assert "not drawn" not in few.to_json()
     assert "declined" not in few.to_json()

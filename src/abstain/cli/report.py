@@ -99,6 +99,7 @@ def report_command(
             risk=acceptable,
             mistakes=mistakes,
             responses=responses,
+            optional_metrics=() if question.metrics else METRICS,
             progress=progress,
         )
     write_files({path: encode_text(page)}, inputs=files)

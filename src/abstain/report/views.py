@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from abstain.evaluation import DEFAULT_GRID, OWN_COVERAGES, Key
+from abstain.evaluation import DEFAULT_GRID, OWN_COVERAGES, POSSIBLE_SCALE, Key
 from abstain.inference import Estimate
 from abstain.report import console
 from abstain.report.console import format_item, format_lines, format_table, line
@@ -152,7 +152,7 @@ def interval_lines(result: Result) -> list[str]:
         text += f"; {together if settings.simultaneous else 'each holds for one pair of systems'}"
         text += "; p-values are corrected for all pairs by Holm's method"
     if settings.margin is not None:
-        text += f"; numbers of further {noun}s are for a difference of {settings.margin:g} and a power of 80%"
+        text += f"; the number of {noun}s needed is for a difference of {settings.margin:g} and a power of 80%"
     return [*lines, text]
 
 
@@ -576,6 +576,8 @@ def _notes(result: Result) -> tuple[str, ...]:
 def summary(result: Result, width: int = console.WIDTH, *, explain: bool = False) -> Group:
     """Return the summary for the terminal: the conclusion, the warnings, the evidence, and a footnote.
 
+    A warning that puts every number in doubt comes before the conclusion.
+
     Args:
         result: one system, or several that were compared.
         width: the width of the terminal.
@@ -594,14 +596,14 @@ def summary(result: Result, width: int = console.WIDTH, *, explain: bool = False
     return Group(*parts)
 
 
-def _summarize_system(result: Result, width: int) -> list[Text]:
+def _summarize_system(result: Result, warnings: Sequence[str], width: int) -> list[Text]:
     """Return items and coverage, error rate and accuracy, warnings, areas, risks, and the requested metrics."""
     system = result.only
     population, metrics = system.population, system.metrics
     source = f"{source_line(system.provenance)}: " if "path" in system.provenance else ""
     parts = format_lines(f"{source}{population_line(system)}", width, style="bold")
     parts += [line(), format_table(outcome_table(system), width)]
-    parts += console.format_warnings(warning_lines(result), width)
+    parts += console.format_warnings(warnings, width)
     if system.loss is not None:
         parts += [*format_lines(f"Risk is the mean of {loss_line(system.loss)}.", width), line()]
     areas = areas_table(system)
@@ -621,7 +623,7 @@ def _summarize_system(result: Result, width: int) -> list[Text]:
     return parts
 
 
-def _summarize_comparison(result: Result, width: int) -> list[Text]:
+def _summarize_comparison(result: Result, warnings: Sequence[str], width: int) -> list[Text]:
     """Return the conclusion, warnings, the other findings, and the tables of systems and differences."""
     two = len(result.systems) == 2
     sentences = summary_sentences(result)
@@ -634,7 +636,7 @@ def _summarize_comparison(result: Result, width: int) -> list[Text]:
         *(text for each in sentences[:count] for text in format_lines(f"{each}.", width)),
         line(),
     ]
-    parts += console.format_warnings(warning_lines(result), width)
+    parts += console.format_warnings(warnings, width)
     if result.loss is not None:
         parts += [*format_lines(f"Risk is the mean of {loss_line(result.loss)}.", width), line()]
     if sentences[count:]:

@@ -23,8 +23,8 @@ from abstain.errors import ArgumentError, DataError
 from abstain.evaluation import Result
 from abstain.metrics.registry import metric_name
 from abstain.report import CHART_FORMATS as FORMATS
-from abstain.report.charts._look import COLOURS, describe_interval, unchecked
-from abstain.report.charts._notebook import chart_svg, specification
+from abstain.report.charts._look import COLOURS, cluster_noun, describe_interval, unchecked
+from abstain.report.charts._notebook import chart_svg, specification, title_text
 from abstain.report.charts.calibration import (
     before_and_after_diagram,
     cumulative_difference_plot,
@@ -51,6 +51,7 @@ __all__ = [
     "chart_content",
     "chart_format",
     "chart_svg",
+    "cluster_noun",
     "content_hash",
     "cumulative_difference_plot",
     "curves_chart",
@@ -65,6 +66,7 @@ __all__ = [
     "risk_coverage_chart",
     "save_chart",
     "systems_chart",
+    "title_text",
     "unchecked",
 ]
 
@@ -82,19 +84,19 @@ def draw(
 ) -> Chart:
     """Draw a result.
 
-    One system has the charts "curve" (one confidence with its band), "curves" (several), "areas" (one metric of
-    every confidence) and "reliability". Several systems have "difference", "curve" (all of them on one set of axes,
-    each with its band), and the charts of each system, which is named by `system`. Intervals and sets have "coverage",
-    "coverage-by-size", "width" and one per grouping.
+    One system has the charts "curve" (one confidence with its band), "curves" (several confidences), "areas" (one
+    metric of every confidence) and "reliability". Several systems have "difference", "curve" (all systems on one set of
+    axes), and the charts of each system, which `system` names. Intervals and sets have "coverage", "coverage-by-size",
+    "width" and one chart per grouping.
 
     Args:
-        result: what `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets` returns.
-        chart: which chart; the one that says most when left out.
-        confidence: which confidence a curve, a reliability diagram or differences are of; when left out the first
-            one, or all.
+        result: the result of `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets`.
+        chart: the name of the chart. Default: the first chart for the kind of result.
+        confidence: the confidence of a curve, a reliability diagram or differences. Default: the first one, and all
+            confidences for differences.
         risk: "selective" or "generalized".
-        metric: which metric areas and differences show; AUGRC, where there is one, when left out.
-        system: which of several systems curves, areas or a reliability diagram are of.
+        metric: the metric of areas and differences. Default: AUGRC if it was evaluated, otherwise the first metric.
+        system: the system whose curves, areas or reliability diagram to draw, if there are several.
     """
     if not isinstance(result, Result):
         charts = coverage_charts(result)
@@ -115,7 +117,7 @@ def draw(
 
 
 def main_chart(result: Result | CoverageResult) -> Chart | None:
-    """Return the chart that says most; None where there is nothing to draw."""
+    """Return the default chart; None if there is nothing to draw."""
     if not isinstance(result, Result):
         return draw(result)
     if len(result.systems) == 1:
@@ -156,12 +158,12 @@ def _draw_reliability(system: SystemResult, options: ChartOptions) -> Chart:
     )
     curves = system.profile().reliability
     if name not in curves:
-        others = f"; these are: {', '.join(curves)}" if curves else ""
+        others = f"; probabilities are: {', '.join(curves)}" if curves else ""
         raise DataError(
-            f"the confidence {name} is not within 0 and 1, or is known to be no probability{others}; name another "
+            f"the confidence {name} is not within 0 and 1, or is known not to be a probability{others}; name another "
             "(confidence, --of)"
         )
-    return reliability_diagram(curves[name], title=f"Reliability of {name}")
+    return reliability_diagram(curves[name], title=f"Reliability of {name}", noun=cluster_noun(system))
 
 
 SYSTEM_CHARTS: dict[str, Callable[[SystemResult, ChartOptions], Chart]] = {
@@ -179,7 +181,7 @@ COMPARISON_CHARTS: dict[str, Callable[[Result, ChartOptions], Chart]] = {
 
 
 def chart_format(path: str | os.PathLike[str]) -> str:
-    """Return which of `FORMATS` a chart is written in, by the ending of its file."""
+    """Return the format of a chart, one of `FORMATS`, by the ending of its file."""
     form = Path(path).suffix.lower()
     if form not in FORMATS:
         raise ArgumentError(f"{path}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
@@ -187,7 +189,7 @@ def chart_format(path: str | os.PathLike[str]) -> str:
 
 
 def chart_content(chart: Chart, form: str) -> bytes:
-    """Return a chart as what a file holds: PNG, SVG, HTML, PDF or Vega-Lite JSON; HTML needs no network."""
+    """Return the content of a chart file: PNG, SVG, HTML, PDF or Vega-Lite JSON. HTML needs no network."""
     writers: dict[str, Callable[[str], bytes]] = {
         ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
         ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
@@ -207,8 +209,8 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     return _outputs.write_whole(output, chart_content(chart, form))
 
 
-# The chart may be saved from its menu; nothing is sent to an editor elsewhere, and the policy lets no request out.
-# Expressions are interpreted (`ast`), so that the page need not allow code that is made from text.
+# The menu of the chart saves it and opens no online editor; the policy blocks every request. Expressions are
+# interpreted (`ast`), so that the page need not allow code that is made from text.
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8">
@@ -224,14 +226,20 @@ _PAGE = """<!DOCTYPE html>
 _DRAWING = """vegaEmbed("#chart", %s, {
   renderer: "svg", ast: true, actions: {export: true, source: false, compiled: false, editor: false}
 }).catch(console.error);"""
-_POLICY = (
-    "default-src 'none'; script-src %s; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
-    "form-action 'none'"
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src %s",
+        "style-src 'unsafe-inline'",
+        "img-src data: blob:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
 )
 
 
 def _page(library: str, specification: str) -> str:
-    """A page that needs nothing else. A chart's texts may come from a model, so none of them can end the script."""
+    """Return a self-contained page. A chart's texts may come from a model, so none of them can end the script."""
     scripts = {
         "library": library.replace("</script", "<\\/script"),
         "drawing": _DRAWING % specification.replace("<", "\\u003c"),
@@ -243,5 +251,5 @@ def _page(library: str, specification: str) -> str:
 
 
 def content_hash(text: str) -> str:
-    """Return the hash by which a content security policy knows a script or a style that stands in the page."""
+    """Return the hash by which a content security policy recognizes a script or a style in the page."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -38,6 +38,11 @@ def chart_svg(chart: Any) -> str:
     return str(vl_convert.vegalite_to_svg(specification(chart)))
 
 
+def title_text(title: Any) -> str:
+    """Return the title of a chart in one line."""
+    return title.text if isinstance(title.text, str) else " ".join(title.text)
+
+
 class ChartRows(alt.InlineData):
     """Records that a chart carries itself.
 
@@ -62,7 +67,7 @@ class _Offline:
 
     def __repr__(self) -> str:
         title = self._kwds.get("title")  # type: ignore[attr-defined]
-        text = title.text if isinstance(title, alt.TitleParams) else ""
+        text = title_text(title) if isinstance(title, alt.TitleParams) else ""
         return f"Chart({plain_text(text)!r})" if text else "Chart()"
 
 

@@ -24,21 +24,24 @@ _FIFTHS = {"values": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], "format": ".1f"}
 _TOOLTIP = [
     alt.Tooltip("count:Q", title="rows"),
     alt.Tooltip("confidence:Q", title="mean confidence", format=".3f"),
-    alt.Tooltip("accuracy:Q", title="came true", format=".3f"),
+    alt.Tooltip("accuracy:Q", title="positive outcomes", format=".3f"),
     alt.Tooltip("low:Q", title="from", format=".3f"),
     alt.Tooltip("high:Q", title="to", format=".3f"),
 ]
 
 
-def reliability_diagram(curve: ReliabilityCurve, *, title: str = "Reliability", subtitle: str = "") -> Chart:
-    """Draw accuracy against confidence with interval bars, and below it how many rows each bin holds.
+def reliability_diagram(
+    curve: ReliabilityCurve, *, title: str = "Reliability", subtitle: str = "", noun: str = "cluster"
+) -> Chart:
+    """Draw accuracy against confidence with interval bars, and below it the number of rows in each bin.
 
     Args:
-        curve: what `reliability_curve` returns.
+        curve: the result of `reliability_curve`.
         title: the heading.
-        subtitle: a line below it; the intervals and the number of rows when left out.
+        subtitle: the line below it. Default: the number of rows and the intervals.
+        noun: the word for a cluster.
     """
-    return finish_chart(_reliability(curve, title, subtitle or _describe_bins(curve), BLUE))
+    return finish_chart(_reliability(curve, title, subtitle or _describe_bins(curve, noun), BLUE))
 
 
 def before_and_after_diagram(
@@ -52,8 +55,8 @@ def before_and_after_diagram(
 
     Args:
         before: the curve of the raw confidence.
-        after: the curve of the calibrated one, best on rows that the calibrator had not seen.
-        names: what to call the two.
+        after: the curve of the calibrated confidence, preferably on rows that the calibrator was not fitted on.
+        names: the names of the two.
         title: the heading.
     """
     if len(names) != 2:
@@ -61,7 +64,7 @@ def before_and_after_diagram(
     sides = zip((before, after), names, (ORANGE, BLUE), strict=True)
     most = max(before.count.max(), after.count.max())
     panels = [_reliability(curve, name, _describe_bins(curve), colour, most) for curve, name, colour in sides]
-    return finish_chart(alt.hconcat(*panels, spacing=40, title=heading(title, "", size=16)))
+    return finish_chart(alt.hconcat(*panels, spacing=40, title=heading(title, width=2 * _SIDE, size=16)))
 
 
 def cumulative_difference_plot(
@@ -71,31 +74,35 @@ def cumulative_difference_plot(
     title: str = "Cumulative differences",
     subtitle: str = "",
 ) -> Chart:
-    """Draw the walk of outcomes less confidences, and the band that right confidences stay within.
+    """Draw the cumulative sum of outcome - confidence, and the band that calibrated confidences stay within.
 
-    The walk leaves the band somewhere exactly when the Kolmogorov-Smirnov test rejects at ``1 - level``.
-    Where it falls the confidences are too high, where it rises they are too low.
+    The line leaves the band exactly if the Kolmogorov-Smirnov test rejects at ``1 - level``. The confidences are too
+    high in the range in which the line falls, and too low in the range in which it rises.
 
     Args:
-        walk: what `cumulative_differences` returns.
-        level: how often right confidences stay within the band, all along.
+        walk: the result of `cumulative_differences`.
+        level: the probability that calibrated confidences stay within the band everywhere.
         title: the heading.
-        subtitle: a line below it; the test and the number of rows when left out.
+        subtitle: the line below it. Default: the test and the number of rows.
     """
     height = walk.band(_validate.level(level))
     points = _steps(walk)
     proportion = alt.X(
-        "share:Q", title="share of rows, least confident first", scale=alt.Scale(domain=[0, 1], nice=False)
+        "proportion:Q",
+        title="proportion of rows, least confident first",
+        scale=alt.Scale(domain=[0, 1], nice=False),
     )
     ends = [{"proportion": end, "low": -height, "high": height} for end in (0.0, 1.0)]
     band = (
         chart_of(ends)
         .mark_area(color=PALE, opacity=0.7)
-        .encode(x=proportion, y=alt.Y("low:Q", title="outcomes less confidences, summed / n"), y2="high:Q")
+        .encode(
+            x=proportion, y=alt.Y("low:Q", title="sum of outcome - confidence, divided by n"), y2="high:Q"
+        )
     )
     zero = chart_of([{"zero": 0.0}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(y="zero:Q")
     tooltip = [
-        alt.Tooltip("share:Q", format=".3f"),
+        alt.Tooltip("proportion:Q", format=".3f"),
         alt.Tooltip("confidence:Q", title="confidence up to", format=".3f"),
         alt.Tooltip("difference:Q", format=".4f"),
     ]
@@ -107,7 +114,7 @@ def cumulative_difference_plot(
         .encode(x=proportion, y=alt.Y("difference:Q"), tooltip=tooltip)
     )
     test = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
-    subtitle = subtitle or f"{test}; grey: where {100 * level:g}% of calibrated walks stay"
+    subtitle = subtitle or f"{test}; grey: {100 * level:g}% band of calibrated confidences"
     return finish_chart(alt.layer(band, zero, line), title, subtitle, width=1.6 * _SIDE, height=_SIDE)
 
 
@@ -125,7 +132,9 @@ def _reliability(
         x=alt.X("x:Q", scale=unit), y=alt.Y("y:Q", scale=unit)
     )
     bars = held.mark_rule(color=colour, strokeWidth=1.6, opacity=0.7).encode(
-        x=across, y=alt.Y("low:Q", scale=unit, title="share that came true", axis=_FIFTHS), y2="high:Q"
+        x=across,
+        y=alt.Y("low:Q", scale=unit, title="proportion of positive outcomes", axis=_FIFTHS),
+        y2="high:Q",
     )
     line = held.mark_line(color=colour, opacity=0.35).encode(x=across, y="accuracy:Q")
     points = held.mark_point(color=colour, filled=True, size=55, opacity=1.0).encode(
@@ -144,11 +153,11 @@ def _reliability(
         )
         .properties(width=_SIDE, height=_STRIP)
     )
-    return alt.vconcat(upper, lower, spacing=6, title=heading(title, subtitle))
+    return alt.vconcat(upper, lower, spacing=6, title=heading(title, subtitle, width=_SIDE))
 
 
 def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
-    """Return one record per bin; the statistics of an empty bin are None."""
+    """Return one record per bin, with None for the statistics of an empty bin."""
     columns = {
         "left": curve.edges[:-1],
         "right": curve.edges[1:],
@@ -166,7 +175,7 @@ def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
 
 
 def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
-    """Return one record per step; of a long walk only the lowest and the highest of every stretch."""
+    """Return one record per step. A long line is thinned to the lowest and the highest step of every part."""
     kept = np.arange(len(walk.difference))
     if len(kept) > _MOST_STEPS:
         stretches = np.array_split(kept, _MOST_STEPS // 2)
@@ -185,6 +194,7 @@ def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
     ]
 
 
-def _describe_bins(curve: ReliabilityCurve) -> str:
-    widened = " for clusters" if (curve.effective_count < curve.count).any() else ""
-    return f"{curve.count.sum():g} rows in {len(curve)} bins; bars: {100 * curve.level:g}% intervals{widened}"
+def _describe_bins(curve: ReliabilityCurve, noun: str = "cluster") -> str:
+    widened = f" over {noun}s" if (curve.effective_count < curve.count).any() else ""
+    intervals = f"{100 * curve.level:g}% confidence intervals{widened}"
+    return f"{curve.count.sum():g} rows in {len(curve)} bins; bars: {intervals}"

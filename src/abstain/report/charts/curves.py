@@ -1,7 +1,7 @@
 """Charts of risk over coverage: one confidence with its band, several confidences, or several systems.
 
-What is drawn is a system's profile: the curve, the interval of the risk at each threshold, the curve of a perfect
-ranking and that of a random one. Metrics with their intervals are drawn by `forest`.
+They draw a system's profile: the curve, the interval of the risk at each threshold, the curve of a perfect ranking and
+that of a random one. `forest` draws metrics with their intervals.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 RISKS = ("selective", "generalized")
 _WIDTH, _HEIGHT = 460, 300
 _TITLES = {
-    "selective": "selective risk (mean loss of what is answered)",
-    "generalized": "generalized risk (loss per item asked)",
+    "selective": "selective risk (mean loss of the answers)",
+    "generalized": "generalized risk (loss of the answers per item)",
 }
 _MOST_CURVES = len(COLOURS)
-# Below this coverage a handful of items make the risk; it may leave the picture.
+# Bands of more systems would hide each other.
+_MOST_BANDS = 3
+# Below this coverage the risk is that of a handful of items, and the axis need not include it.
 _EARLY = 0.05
 _COVERAGE_AXIS = alt.X(
     "coverage:Q",
-    title="coverage (share of items answered)",
+    title="coverage (proportion of items answered)",
     scale=alt.Scale(domain=[0, 1], nice=False),
     axis=alt.Axis(format=".0%", tickCount=5),
 )
@@ -50,10 +52,10 @@ def risk_coverage_chart(
     """Draw the risk of one confidence over coverage, with its band, the optimal and the random curve.
 
     Args:
-        system: a system, or a result with one alone.
-        confidence: which of its confidences; the first when left out.
+        system: a system, or a result with only one system.
+        confidence: one of its confidences. Default: the first one.
         risk: "selective" or "generalized".
-        profile: its profile, where it is at hand.
+        profile: its profile, if it was computed already.
     """
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
@@ -98,10 +100,10 @@ def risk_coverage_chart(
         )
     )
     guaranteed = _guaranteed_points(points, top) if risk == "selective" else []
-    subtitle = _describe_band(system.settings, system.cluster_noun)
-    subtitle += "; grey: declined by the model" if system.population.abstained else ""
+    subtitle = _describe_band(system.settings, _look.cluster_noun(system))
+    subtitle += "; grey area: declined by the model" if system.population.abstained else ""
     if guaranteed:
-        subtitle += f"; triangles: risk promised, {100 * system.settings.level:g}% sure"
+        subtitle += f"; triangles: guaranteed risk, {100 * system.settings.level:g}% sure"
     title = f"{risk.capitalize()} risk, {name}"
     return finish_chart(alt.layer(*layers, *guaranteed), title, subtitle, width=_WIDTH, height=_HEIGHT)
 
@@ -113,15 +115,15 @@ def systems_chart(
     risk: str = "selective",
     profiles: Mapping[str, Profile] | None = None,
 ) -> Chart:
-    """Draw the risks of several systems over coverage on one set of axes, each with its band.
+    """Draw the risks of several systems over coverage on one set of axes; at most three have bands.
 
     Systems differ in the dashes and marks of their lines and are labelled with their names, not only coloured.
 
     Args:
         result: a result with two systems or more.
-        confidence: which confidence ranks the answers; the first that all systems have when left out.
+        confidence: the confidence that ranks the answers. Default: the first that all systems have.
         risk: "selective" or "generalized".
-        profiles: the profiles of the systems by name, where they are at hand.
+        profiles: the profiles of the systems by name, if they were computed already.
     """
     _validate.choice(risk, "risk", RISKS)
     names = list(result.systems)[:_MOST_CURVES]
@@ -135,9 +137,10 @@ def systems_chart(
     y = _risk_axis(top, risk, result.first)
     lines = {name: _line_rows(profile.lines[shared], risk, top) for name, profile in profiles.items()}
     styles = _line_styles("system", names)
+    banded = profiles if len(profiles) <= _MOST_BANDS else {}
     bands = [
         {"system": name, **row}
-        for name, profile in profiles.items()
+        for name, profile in banded.items()
         for row in _band_rows(profile.points[shared], risk, top)
     ]
     layers = [
@@ -149,11 +152,11 @@ def systems_chart(
         .mark_text(align="left", dx=8, fontSize=11, color=_look.INK)
         .encode(x=_COVERAGE_AXIS, y="risk:Q", text="system:N"),
     ]
-    subtitle = [_describe_band(result.settings, result.cluster_noun)]
+    subtitle = [_describe_band(result.settings, _look.cluster_noun(result))] if banded else []
     if len(result.systems) > len(names):
         subtitle.append(f"not drawn: {_shorten_list(list(result.systems)[len(names) :])}")
     title = f"{risk.capitalize()} risk, {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"
-    return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_HEIGHT)
+    return finish_chart(alt.layer(*layers), title, subtitle, end_labels=names, width=_WIDTH, height=_HEIGHT)
 
 
 def curves_chart(
@@ -166,10 +169,11 @@ def curves_chart(
     """Draw the risks of several confidences over coverage, without bands, which would hide each other.
 
     Args:
-        system: a system, or a result with one alone.
-        confidences: which; the first eight that are not the same ranking when left out. What is left out is said.
+        system: a system, or a result with only one system.
+        confidences: the confidences to draw. Default: the first eight that rank the answers differently; the subtitle
+            names the others.
         risk: "selective" or "generalized".
-        profile: its profile, where it is at hand.
+        profile: its profile, if it was computed already.
     """
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
@@ -229,7 +233,7 @@ def _guaranteed_points(points: OperatingPoints, top: float) -> list[Any]:
     ]
     marks = chart_of(rows).mark_point(shape="triangle-up", color=_look.GREEN, filled=True, size=45, clip=True)
     tooltip = [
-        alt.Tooltip("promised:Q", format=".0%", title="risk promised to be at most"),
+        alt.Tooltip("guaranteed:Q", format=".0%", title="guaranteed risk"),
         alt.Tooltip("coverage:Q", format=".1%"),
     ]
     return [marks.encode(x=_COVERAGE_AXIS, y="risk:Q", tooltip=tooltip)]
@@ -247,7 +251,7 @@ def _unreachable_area(system: SystemResult | Result, top: float) -> Any:
 def _line_rows(line: Line, risk: str, top: float) -> list[dict[str, Any]]:
     risks = getattr(line, f"{risk}_risk")
     pairs = zip(line.coverage.tolist(), risks.tolist(), strict=True)
-    # What leaves the picture at its top is cut there, not drawn beyond the frame.
+    # Values above the top of the axis are drawn at the top.
     return [{"coverage": coverage, "risk": min(value, top)} for coverage, value in pairs]
 
 
@@ -264,7 +268,7 @@ def _axis_top(profile: Profile, names: Sequence[str], risk: str) -> float:
 
 
 def _distinct_rankings(profile: Profile) -> tuple[list[str], list[list[str]]]:
-    """Return the names of different rankings, and the groups of names that share one ranking."""
+    """Return the names of different rankings, and the groups of names with the same ranking."""
     groups: dict[int, list[str]] = {}
     for name, points in profile.points.items():
         groups.setdefault(id(points), []).append(name)
@@ -338,7 +342,7 @@ def _label_positions(lines: Mapping[str, Sequence[dict[str, Any]]], top: float) 
         height = max(risk, lowest)
         placed.append({"system": name, "coverage": coverage, "risk": height})
         lowest = height + 0.05 * top
-    # What was pushed beyond the top is moved down again, and those below it with it.
+    # Names above the top are moved down again, and those below them with them.
     highest = top
     for row in reversed(placed):
         row["risk"] = min(row["risk"], highest)
@@ -357,6 +361,6 @@ def _tooltip(name: str) -> list[Any]:
 
 def _describe_band(settings: Settings, noun: str) -> str:
     if settings.interval == "none":
-        return "no band: no intervals were asked for"
+        return "no band: no confidence intervals were requested"
     held = "for all thresholds together" if settings.simultaneous else "at each threshold"
-    return f"band: {100 * settings.level:g}% {settings.interval} intervals over {noun}s, {held}"
+    return f"band: {100 * settings.level:g}% confidence intervals {held} ({settings.interval} over {noun}s)"

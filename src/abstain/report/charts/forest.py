@@ -1,6 +1,6 @@
 """Charts of numbers with their intervals, one row each: a metric of every confidence, of every group, and differences.
 
-Which side of a difference is better is not decided here: its verdict says so.
+Which side of a difference is better is decided by its verdict, not here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import INCONCLUSIVE
 from abstain.metrics.registry import METRICS, metric_name
-from abstain.report.charts._look import BLUE, GREY, INK, chart_of, describe_interval, finish_chart
+from abstain.report.charts._look import (
+    BLUE,
+    GREY,
+    INK,
+    chart_of,
+    cluster_noun,
+    describe_interval,
+    finish_chart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _ROW = 460, 22
 _MOST_GROUPS = 40
-# A difference is drawn full if one side is better, hollow and grey if not.
+# The point of a difference is filled if one side is better, otherwise hollow and grey.
 _DECIDED, _UNDECIDED = "decided", INCONCLUSIVE
 
 
@@ -32,15 +40,15 @@ def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title:
     """Draw one metric of every confidence with its interval, the lowest first.
 
     Args:
-        system: a system, or a result with one alone.
-        metric: which, such as "augrc", "aurc", "eaurc", "cmax" or "risk_at_coverage@0.5".
-        title: the heading; the metric's name when left out.
+        system: a system, or a result with only one system.
+        metric: the metric, such as "augrc", "aurc", "eaurc", "cmax" or "risk_at_coverage@0.5".
+        title: the heading. Default: the name of the metric.
     """
     keys = {key for variant in system.values() for key in variant.estimates}
     key = _find_key(metric, keys)
     estimates = {name: variant.estimates[key] for name, variant in system.items()}
     order = sorted(estimates, key=lambda name: (not estimates[name].defined, estimates[name].value))
-    subtitle = describe_interval(next(iter(estimates.values())), system.cluster_noun)
+    subtitle = describe_interval(next(iter(estimates.values())), cluster_noun(system))
     specification = METRICS.get(key.partition("@")[0])
     if specification and (specification.unit, specification.direction) == ("loss", "lower"):
         subtitle += "; lower is better"
@@ -53,12 +61,12 @@ def differences_chart(
 ) -> Chart:
     """Draw the differences between systems by one metric with their intervals, at matched coverage too.
 
-    A full point is a difference by which one system is better, a hollow grey one is inconclusive or not comparable.
+    A filled point is a difference by which one system is better. A hollow grey point is inconclusive or not comparable.
 
     Args:
         result: a result with two or more systems.
-        metric: which of its metrics; AUGRC where there is one, else the first, when left out.
-        confidence: by which confidence; by all when left out.
+        metric: one of its metrics. Default: AUGRC if it was evaluated, otherwise the first one.
+        confidence: the confidence. Default: all of them.
         title: the heading.
     """
     if not result.differences:
@@ -76,7 +84,7 @@ def differences_chart(
         (label, each.estimate, _UNDECIDED if each.winner is None else _DECIDED)
         for label, each in zip(_labels(shown), shown, strict=True)
     ]
-    intervals = describe_interval(shown[0].estimate, shown[0].cluster_noun)
+    intervals = describe_interval(shown[0].estimate, cluster_noun(result))
     if shown[0].family > 1 and not result.settings.simultaneous:
         intervals += "; each for one comparison by itself"
     subtitle = [intervals, f"{_describe_sides(shown)}; hollow: inconclusive or not comparable"]
@@ -86,26 +94,27 @@ def differences_chart(
     return _forest(rows, label, title or f"Differences in {name}", subtitle, rule=0.0)
 
 
-def groups_chart(table: MetricTable, metric: str) -> Chart:
+def groups_chart(table: MetricTable, metric: str, *, noun: str = "cluster") -> Chart:
     """Draw one metric of every group with its interval; the dashed line is the metric over all items.
 
     Of more than 40 groups, the worst are drawn.
 
     Args:
         table: the metrics of a system, by group.
-        metric: which of its metrics.
+        metric: one of its metrics.
+        noun: the word for a cluster.
     """
     overall = table[metric]
     shown = table.worst_groups(metric, _MOST_GROUPS)
     rows = [(group.label, group.estimates[metric], "") for group in shown]
-    subtitle = f"{describe_interval(overall, 'cluster')}; dashed: all items"
+    subtitle = f"{describe_interval(overall, noun)}; dashed: all items"
     if len(shown) < len(table.groups):
         subtitle += f"; the worst {len(shown)} of {len(table.groups):,} groups"
     return _forest(rows, metric, f"{metric} by group", subtitle, rule=overall.value)
 
 
 def _describe_sides(shown: Sequence[Difference]) -> str:
-    """Return what the two sides of 0 mean. The minuend is named first in a row's label."""
+    """Return the meaning of the two sides of 0. The minuend is named first in a row's label."""
     others = {each.right for each in shown}
     name = others.pop() if len(others) == 1 else "the system named first"
     side = "below" if shown[0].direction == "lower" else "above"
@@ -122,7 +131,13 @@ def _find_key(metric: str, keys: Mapping[str, Any] | set[str]) -> str:
 
 
 def _labels(shown: Sequence[Difference]) -> list[str]:
-    """Return the labels of rows: the pair or the confidence, both if both differ between rows, and the coverage."""
+    """Return the labels of rows: the pair or the confidence, both if both differ between rows, and the coverage.
+
+    If the rows differ only in their coverage, they are labelled by it, because the axis names the pair.
+    """
+    coverages = [each.where for each in shown]
+    if len(shown) > 1 and all(coverages) and len({(e.left, e.right, e.confidence) for e in shown}) == 1:
+        return coverages
     pairs = [f"{each.right} - {each.left}" for each in shown]
     confidences = [each.confidence for each in shown]
     differing = [names for names in (pairs, confidences) if len(set(names)) > 1] or [pairs]
@@ -144,7 +159,7 @@ def _forest(
         if estimate.defined:
             low, high = estimate.interval or (estimate.value, estimate.value)
             record = {"name": name, "value": estimate.value, "low": low, "high": high}
-            records.append(record | {"told": str(estimate), "verdict": verdict})
+            records.append(record | {"text": str(estimate), "verdict": verdict})
     order = list(dict.fromkeys(record["name"] for record in records))
     base = chart_of(records).encode(
         y=alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
@@ -160,10 +175,11 @@ def _forest(
         x=alt.X("value:Q", scale=scale),
         stroke=colour,
         fill=alt.condition(undecided, alt.value("white"), alt.value(BLUE)),
-        tooltip=["name:N", alt.Tooltip("told:N", title=label)],
+        tooltip=["name:N", alt.Tooltip("text:N", title=label)],
     )
     layers = [bars, dots]
     if rule is not None:
         line = chart_of([{"rule": rule}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
         layers.insert(0, line)
-    return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_ROW * max(len(records), 2))
+    height = _ROW * max(len(records), 2)
+    return finish_chart(alt.layer(*layers), title, subtitle, row_labels=order, width=_WIDTH, height=height)

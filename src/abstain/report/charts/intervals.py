@@ -1,4 +1,4 @@
-"""Charts of intervals and sets: coverage against its claim, by width, by group, and how wide the predictions are.
+"""Charts of prediction intervals and sets: coverage by nominal coverage, width and group, and the widths.
 
 Each function takes a result and returns an Altair chart. A chart computes nothing. Undefined numbers are left out.
 """
@@ -32,7 +32,7 @@ _MOST_GROUPS = 40
 
 
 def coverage_chart(result: CoverageResult) -> Chart:
-    """Coverage against what was claimed, with intervals; on the diagonal it keeps its word."""
+    """Draw coverage against nominal coverage with confidence intervals; on the diagonal they agree."""
     rows = [_row(each.nominal, each.verdict.estimate, each.verdict.verdict) for each in result.by_nominal]
     ends = [row[key] for row in rows for key in ("low", "high", "x") if row[key] is not None]
     low = max(0.0, min(ends) - 0.03)
@@ -41,7 +41,7 @@ def coverage_chart(result: CoverageResult) -> Chart:
     diagonal = chart_of([{"x": low, "y": low}, {"x": 1.0, "y": 1.0}]).mark_line(
         strokeDash=[4, 4], color="#888888"
     )
-    base = chart_of(rows).encode(x=alt.X("x:Q", title="coverage that was claimed", scale=axis, axis=ticks))
+    base = chart_of(rows).encode(x=alt.X("x:Q", title="nominal coverage", scale=axis, axis=ticks))
     layers = [diagonal.encode(x=alt.X("x:Q", scale=axis, axis=ticks), y=alt.Y("y:Q", scale=axis, axis=ticks))]
     if len(rows) > 1:
         band = base.mark_area(opacity=0.15, color=BLUE)
@@ -51,22 +51,22 @@ def coverage_chart(result: CoverageResult) -> Chart:
         base.mark_rule().encode(y=alt.Y("low:Q", title="coverage", scale=axis), y2="high:Q", color=_COLOUR)
     )
     layers.append(_points(base).encode(y=alt.Y("y:Q", title="coverage", scale=axis)))
-    return finish_chart(alt.layer(*layers), "Coverage against its claim", width=320, height=320)
+    return finish_chart(alt.layer(*layers), "Coverage and nominal coverage", width=320, height=320)
 
 
 def strata_chart(result: CoverageResult) -> Chart:
-    """Coverage by stratum of width or by set size; the line is the claim."""
+    """Draw coverage by stratum of width or by set size; the line is the nominal coverage."""
     what = "width" if result.kind == "intervals" else "set size"
     return _by_part(result, lambda nominal: nominal.strata, f"Coverage by {what}")
 
 
 def groups_chart(result: CoverageResult, grouping: str) -> Chart:
-    """Coverage by group; the line is the claim. Of many groups the lowest are shown."""
+    """Draw coverage by group; the line is the nominal coverage. Of many groups the lowest are shown."""
     return _by_part(result, lambda nominal: nominal.groups[grouping], f"Coverage by {grouping}")
 
 
 def width_chart(result: CoverageResult) -> Chart:
-    """How wide the predictions are: the share of them that is no wider than each width."""
+    """Draw the proportion of predictions up to each width."""
     what = "width of the interval" if result.kind == "intervals" else "classes in the set"
     rows = []
     for each in result.by_nominal:
@@ -84,12 +84,12 @@ def width_chart(result: CoverageResult) -> Chart:
         .mark_line(interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12)
         .encode(
             x=alt.X("width:Q", title=what, axis=ticks),
-            y=alt.Y("share:Q", title="share that is no wider", scale=unit, axis=percent),
-            color=alt.Color("nominal:N", title="nominal", scale=alt.Scale(range=list(COLOURS))),
-            strokeDash=alt.StrokeDash("nominal:N", title="nominal", scale=alt.Scale(range=DASHES)),
+            y=alt.Y("proportion:Q", title="proportion up to this width", scale=unit, axis=percent),
+            color=alt.Color("nominal:N", title="nominal coverage", scale=alt.Scale(range=list(COLOURS))),
+            strokeDash=alt.StrokeDash("nominal:N", title="nominal coverage", scale=alt.Scale(range=DASHES)),
         )
     )
-    return finish_chart(alt.layer(chart), "How wide the predictions are", width=420, height=260)
+    return finish_chart(alt.layer(chart), "Width of the predictions", width=420, height=260)
 
 
 CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {
@@ -114,7 +114,7 @@ def charts(result: CoverageResult) -> dict[str, Chart]:
 
 
 def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], title: str) -> Chart:
-    panels = []
+    panels, labels = [], []
     for each in result.by_nominal:
         parts = [part for part in parts_of(each) if part.coverage.defined]
         if len(parts) > _MOST_GROUPS:
@@ -124,22 +124,25 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
             verdict = "inconclusive" if part.verdict is None else part.verdict.verdict
             rows.append(_row(str(part.label), part.coverage, verdict) | {"rows": part.count})
         order = [row["x"] for row in rows]
+        labels += order
         base = chart_of(rows).encode(
             y=alt.Y("x:N", title=None, sort=order, axis=alt.Axis(labelLimit=260)),
             tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"],
         )
         scale, ticks = alt.Scale(domain=[0, 1]), alt.Axis(tickCount=5, format=".1f")
-        claimed = chart_of([{"nominal": each.nominal}]).mark_rule(strokeDash=[4, 4], color="#888888")
+        nominal = chart_of([{"nominal": each.nominal}]).mark_rule(strokeDash=[4, 4], color="#888888")
         spans = base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title="coverage", scale=scale, axis=ticks), x2="high:Q", color=_COLOUR
         )
         points = _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale))
-        panel = alt.layer(claimed.encode(x="nominal:Q"), spans, points)
+        panel = alt.layer(nominal.encode(x="nominal:Q"), spans, points)
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
         panels.append(
-            panel.properties(title=f"claim {each.nominal:g}") if len(result.by_nominal) > 1 else panel
+            panel.properties(title=f"nominal coverage {each.nominal:g}")
+            if len(result.by_nominal) > 1
+            else panel
         )
-    return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
+    return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title, row_labels=labels)
 
 
 def _row(x: object, coverage: Estimate, verdict: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Results as HTML: the report, which is one self-contained file, and the representation in a notebook.
 
-The report contains its styles, its charts and its one script. A content security policy by hash lets nothing else run
-and nothing be fetched, so that text from a file or a model stays text. Results about answers and abstentions, and
-results about intervals or sets, each have their panels, sentences and definitions. Participant ids and the responses of
-a model are included only on request. The representation in a notebook is plain HTML without script or style, and one
-picture.
+The report contains its styles, its charts and its one script. A content security policy by hash blocks all other
+scripts and all requests, so that text from a file or a model stays text. It begins with the conclusion in sentences,
+then the warnings, then the evidence. Results about answers and abstentions, and results about prediction intervals or
+sets, each have their panels, sentences and definitions. Participant ids and the responses of a model are included only
+on request. The representation in a notebook is plain HTML without script or style, and one picture.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from abstain import _outputs, _validate
 from abstain.evaluation import Result
 from abstain.report import coverage as covered
 from abstain.report import views
-from abstain.report.charts import chart_svg, content_hash, main_chart, unchecked
+from abstain.report.charts import chart_svg, content_hash, main_chart, title_text, unchecked
 from abstain.report.html import _panels, _sentences
 from abstain.report.tables import Table, number_cell, table_html
 from abstain.report.text import plain_text
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from abstain.evaluation import Line, OperatingPoints, Settings
@@ -69,20 +69,22 @@ def report_html(
     risk: float | str | None = None,
     mistakes: int = 0,
     responses: bool = False,
+    optional_metrics: Collection[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> str:
     """Return the report of a result as one HTML page.
 
     Args:
-        result: what `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets` returns.
-        title: the heading; the source, or the names of the systems, when left out.
-        command: what makes these numbers again.
-        created_at: when; now when left out.
-        coverage: intervals or sets of the same model, for a panel of their own.
-        risk: the largest risk that is acceptable, such as 0.05 or "5%", decided before looking: the page begins with
-            what may be answered at it.
+        result: the result of `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets`.
+        title: the heading. Default: the source, or the names of the systems.
+        command: the command that computes these numbers again.
+        created_at: the time of creation. Default: now.
+        coverage: the result for prediction intervals or sets of the same model, for a separate panel.
+        risk: the largest acceptable risk, such as 0.05 or "5%", chosen before looking at the data. The page begins
+            with the threshold for it.
         mistakes: how many of the most confident wrong answers to list, with the ids of their clusters.
-        responses: show what the model was asked and wrote beside these mistakes, where the source has it.
+        responses: True to show the prompts and responses of these mistakes, if the source has them.
+        optional_metrics: metrics that the page omits if no system has the data for them.
         progress: called with the number of resamples done since the last call.
     """
     listed = _validate.whole(mistakes, "mistakes")
@@ -90,7 +92,7 @@ def report_html(
     style, script = _text("report.css"), _text("explorer.js")
     with unchecked():
         if isinstance(result, Result):
-            pages = [_answers_page(result, progress, risk)]
+            pages = [_answers_page(result, progress, risk, optional_metrics)]
             pages += [] if coverage is None else [_coverage_page(coverage)]
         else:
             pages = [_coverage_page(result)]
@@ -98,22 +100,22 @@ def report_html(
         if isinstance(result, Result) and listed:
             several = len(result.systems) > 1
             panels.append(_panels.mistakes_panel(result.first, listed, responses=responses, several=several))
-    # The first one has the title and the verdict of the page; each panel has its own verdict in addition.
+    # The title and the conclusion of the page are those of the first kind of result.
     first = pages[0]
     return _template().render(
         title=title or first.title,
         subtitle=first.subtitle,
-        verdict=first.verdict,
+        conclusion=first.conclusion,
         warnings=[warning for page in pages for warning in page.warnings],
         panels=panels,
         definitions=[definition for page in pages for definition in page.definitions.items()],
         facts=[*(fact for page in pages for fact in page.facts), *_creation_facts(created)],
         explorer_json=embedded_json(first.explorer),
         sections=[
-            ("verdict", "Verdict"),
+            ("conclusion", "Conclusion"),
             *((panel.anchor, panel.short) for panel in panels),
             ("definitions", "Definitions"),
-            ("provenance", "Provenance"),
+            ("provenance", "Source"),
         ],
         created=created.strftime("%Y-%m-%d %H:%M %Z").strip(),
         version=abstain.__version__,
@@ -126,7 +128,7 @@ def report_html(
 
 
 def result_html(result: Result | CoverageResult) -> str:
-    """Return a result as HTML: its population, findings, tables, warnings and main chart."""
+    """Return a result as HTML for a notebook: its population, findings, tables, warnings and main chart."""
     findings: list[str] = []
     if not isinstance(result, Result):
         lines = [f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"]
@@ -164,7 +166,7 @@ def _picture(result: Result | CoverageResult) -> str:
         if chart is None:
             return ""
         image = base64.b64encode(chart_svg(chart).encode()).decode()
-    title = html.escape(plain_text(chart.title.text))
+    title = html.escape(plain_text(title_text(chart.title)))
     return f'<p><img alt="{title}" src="data:image/svg+xml;base64,{image}"></p>'
 
 
@@ -174,7 +176,7 @@ class _Page:
 
     title: str
     subtitle: str
-    verdict: Sequence[str]
+    conclusion: Sequence[str]
     warnings: Sequence[str]
     panels: Sequence[Panel]
     definitions: Mapping[str, str]
@@ -182,76 +184,85 @@ class _Page:
     explorer: dict[str, Any] | None = None
 
 
-def _answers_page(result: Result, progress: Callable[[int], None] | None, risk: float | str | None) -> _Page:
+def _answers_page(
+    result: Result,
+    progress: Callable[[int], None] | None,
+    risk: float | str | None,
+    optional_metrics: Collection[str],
+) -> _Page:
     """Return the parts of the page about answers and abstentions."""
     settings, systems = result.settings, result.systems
     policies = {}
     if risk is not None:
         policies = {name: system.policy(risk, sure=settings.level) for name, system in systems.items()}
     sides = _panels.sides_of(result, progress)
-    verdict = _sentences.guarantee_sentences(policies)
+    metrics = _panels.shown_metrics(result, optional_metrics)
+    conclusion = _sentences.guarantee_sentences(policies)
     if len(systems) == 1:
-        verdict += _sentences.system_verdict(result.only, sides[0].profile)
+        conclusion += _sentences.system_verdict(result.only, sides[0].profile)
     else:
-        verdict += _sentences.comparison_verdict(result)
+        profiles = {side.system.name: side.profile for side in sides}
+        conclusion += _sentences.comparison_verdict(result, profiles)
     facts = []
     for name, system in systems.items():
         facts += _inputs(name if len(systems) > 1 else "", system.provenance)
     for used in dict.fromkeys(used for system in systems.values() for used in system.calibrations):
         facts.append(("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}"))
     panels = [
+        _panels.compared_panel(result, sides, metrics),
         _panels.population_panel(result),
-        _panels.compared_panel(result, sides),
         _panels.estimates_panel(sides),
         _panels.curves_panel(sides),
         _panels.reliability_panel(sides),
-        *_panels.metric_panels(result),
+        *_panels.metric_panels(result, metrics),
     ]
     return _Page(
         title=_title(result),
         subtitle=_subtitle(result),
-        verdict=verdict,
+        conclusion=conclusion,
         warnings=[
             *views.warning_lines(result),
             *dict.fromkeys(str(each) for policy in policies.values() for each in policy.warnings),
         ],
         panels=[panel for panel in panels if panel is not None],
-        definitions={**_sentences.definitions(result), **_sentences.guarantee_definitions(result, policies)},
-        facts=[*facts, ("intervals", _intervals(settings)), ("convention", settings.convention)],
+        definitions={
+            **_sentences.definitions(result, metrics),
+            **_sentences.guarantee_definitions(result, policies),
+        },
+        facts=[*facts, ("confidence intervals", _intervals(settings)), ("convention", settings.convention)],
         explorer=_explorer(sides),
     )
 
 
 def _coverage_page(result: CoverageResult) -> _Page:
-    """Return the parts of the page about intervals or sets."""
+    """Return the parts of the page about prediction intervals or sets."""
     path, intervals = result.provenance.get("path"), _intervals(result.settings)
     return _Page(
         title=_panels.file_name(path) if path else result.kind.capitalize(),
         subtitle=f"{result.rows:,} {result.kind} in {result.clusters:,} clusters.",
-        verdict=_sentences.coverage_verdict(result),
+        conclusion=_sentences.coverage_verdict(result),
         warnings=[str(warning) for warning in result.warnings],
         panels=[_panels.coverage_panel(result)],
         definitions=_sentences.coverage_definitions(result),
-        facts=[*_inputs(result.kind, result.provenance), (f"intervals of {result.kind}", intervals)],
+        facts=[
+            *_inputs(result.kind, result.provenance),
+            (f"confidence intervals of {result.kind}", intervals),
+        ],
     )
 
 
 def _title(result: Result) -> str:
     """Return the names of the systems or, if they have none, their sources."""
-    if len(result.systems) > 1 and not set(result.systems) <= _UNNAMED:
+    if len(result.systems) > 2:
+        return _sentences.join_names(list(result.systems))
+    if len(result.systems) == 2 and not set(result.systems) <= _UNNAMED:
         return " against ".join(result.systems)
     return " against ".join(dict.fromkeys(_panels.source_of(system) for system in result.systems.values()))
 
 
 def _subtitle(result: Result) -> str:
-    """Return the size, the match and the loss in one line."""
-    population, matching, noun = result.population, result.matching, result.cluster_noun
-    items = population.items if matching is None else matching.evaluated
-    clusters = population.included if matching is None else matching.clusters
-    parts = [f"{items:,} items of {views.format_count(clusters, noun)}"]
-    parts += [] if matching is None else [f"matched by {' and '.join(matching.by)}"]
-    parts += [] if result.loss is None else [views.loss_line(result.loss)]
-    return f"{'; '.join(parts)}."
+    """Return the number of items, how they were matched, and the loss."""
+    return f"{_sentences.describe_items(result, details=False)}. {_sentences.describe_loss(result)}".strip()
 
 
 def _intervals(settings: Settings | CoverageSettings) -> str:
@@ -277,7 +288,7 @@ def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _creation_facts(created: datetime) -> list[tuple[str, str]]:
     libraries = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy"))
     versions = f"abstain {abstain.__version__}, {libraries}, Python {platform.python_version()}"
-    return [("made at", created.isoformat(timespec="seconds")), ("versions", versions)]
+    return [("created at", created.isoformat(timespec="seconds")), ("versions", versions)]
 
 
 def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
@@ -310,11 +321,11 @@ def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
                         "side": number,
                         "n": side.system.population.items,
                         **_points(points),
-                        # A curve that is offered point by point is drawn through these points.
+                        # A curve that was not thinned is drawn through its operating points.
                         "line": None if points.in_curve == len(points) else _line(profile.lines[name]),
                     }
                 )
-    # The explorer starts with the confidence of the verdict.
+    # The explorer starts with the confidence of the conclusion.
     names = [curve["name"] for curve in data["curves"]]
     data["start"] = names.index(leaders[0]) if leaders and leaders[0] in names else 0
     return data

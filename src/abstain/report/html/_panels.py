@@ -1,25 +1,28 @@
-"""The panels of a page: population, comparison, estimates, curves, reliability, safety, groups, coverage and mistakes.
+"""The panels of a page: population, comparison, estimates, curves, reliability, metrics, groups, coverage and mistakes.
 
-Tables and verdicts are those of `abstain.report.views` and `abstain.report.coverage`; a page chooses their columns. A
-panel for which a result has no data is None.
+Tables and verdicts come from `abstain.report.views` and `abstain.report.coverage`; a page chooses their columns. A
+function returns None if the result has no data for its panel.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain.evaluation import Key
+from abstain.items import GUIDANCE
 from abstain.losses import SHARES
 from abstain.metrics.registry import metric_name
 from abstain.report import charts, coverage, views
-from abstain.report.charts import describe_interval, intervals
+from abstain.report.charts import cluster_noun, describe_interval, intervals
 from abstain.report.html import _sentences
 from abstain.report.html._parts import (
     Explorer,
     Figure,
+    Fold,
     Gallery,
     Heading,
     Note,
@@ -34,26 +37,31 @@ from abstain.report.tables import Column, Table
 from abstain.thresholds import format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from abstain.evaluation import MetricTable, Profile, Result, SystemResult
+    from abstain.evaluation import Difference, MetricTable, Profile, Result, SystemResult
     from abstain.evaluation.conformal import CoverageResult, Stratum
     from abstain.report.html._parts import Part
     from abstain.report.tables import Cell
 
-# The page draws the curves of at most so many systems.
-_MOST_SIDES = 2
+# The page has the curves of at most so many systems, and estimates and reliability of at most two.
+_MOST_SIDES = 8
+_MOST_DETAILED = 2
 _FEW_CONFIDENCES = 4
-_RISKS = (
-    "Selective risk (mean loss of what is answered) at the first working point that reaches each coverage."
-)
+_RISKS = "Selective risk (mean loss of the answers) at the first operating point that reaches each coverage."
 _AREAS = ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable")
-_OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "conclusion")
-_OF_MANY = ("left", "right", "confidence", "label", "group", "difference", "p", "p_holm", "sentence")
+# The columns of differences. The conclusion follows the name of the row, so that a narrow screen shows both.
+_OF_TWO = ("label", "conclusion", "group", "left_value", "right_value", "difference", "p")
+_OF_MANY = ("label", "conclusion", "group", "difference", "p", "p_holm")
 # Texts of an item, which are shown only on request.
 _TEXTS = ("prompt", "raw_response")
 _MOST_GROUPS = 20
 _MOST_CHARTS = 3
+_VERDICTS = (
+    "Verdicts: the best system is better than every other one. At least one system is better than an outperformed one. "
+    "Inconclusive means that no system is shown to be better, and that it is not shown to be better than every other "
+    "one. A rank is the range of ranks that cannot be ruled out."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +70,55 @@ class Side:
 
     label: str
     system: SystemResult
-    # None if nothing ranks its answers.
+    # None if no confidence ranks its answers.
     profile: Profile | None
 
     def title(self, confidence: str) -> str:
-        """Return what a confidence of the side is called."""
+        """Return the name of a confidence with the label of the side."""
         return f"{self.label}: {confidence}" if self.label else confidence
 
 
 def sides_of(result: Result, progress: Callable[[int], None] | None) -> list[Side]:
-    """Return the systems with their profiles: of one or two; of more there are none."""
-    if len(result.systems) > _MOST_SIDES:
-        return []
-    alone = len(result.systems) == 1
+    """Return the first systems with their profiles, at most eight."""
+    single = len(result.systems) == 1
     return [
-        Side("" if alone else name, system, system.profile(progress=progress) if system else None)
-        for name, system in result.systems.items()
+        Side("" if single else name, system, system.profile(progress=progress) if system else None)
+        for name, system in list(result.systems.items())[:_MOST_SIDES]
+    ]
+
+
+def shown_metrics(result: Result, optional: Collection[str]) -> list[str]:
+    """Return the requested metrics that the page shows.
+
+    An optional metric is omitted if no system has the data for it: it is undefined for every system, or its formula
+    uses the counts N1 to N5 without guidance on which items to decline.
+    """
+    systems = result.systems.values()
+    guided = any(GUIDANCE in system.basis.evaluated.metadata for system in systems)
+
+    def available(name: str) -> bool:
+        if not guided and _sentences.uses_outcome_counts([result.specifications[name].summary]):
+            return False
+        keys = [(system, key) for system in systems for key in system.estimates]
+        return any(
+            system.estimates[key].defined for system, key in keys if key.metric == name and not key.group
+        )
+
+    names = views.requested_metrics(result.first)
+    return [
+        name
+        for name in names
+        if (name not in optional and name.partition("@")[0] not in optional) or available(name)
     ]
 
 
 def file_name(path: object) -> str:
-    """Return the last part of a path of any system."""
+    """Return the last part of a path of any operating system."""
     return str(path).replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def source_of(system: SystemResult) -> str:
-    """Return where the items of a system came from; "Items" where that is not known."""
+    """Return the source of the items of a system; "Items" if it is unknown."""
     path = system.provenance.get("path")
     return views.source_line({**system.provenance, "path": file_name(path) if path else "Items"})
 
@@ -99,15 +130,38 @@ def _heading(system: SystemResult) -> Heading:
 
 
 def population_panel(result: Result) -> Panel:
-    """Return who was judged: what became of the items of each system."""
+    """Return the panel of the evaluated items: the outcomes of each system."""
     parts: list[Part] = []
-    for system in result.systems.values():
-        parts += [_heading(system)] if len(result.systems) > 1 else []
-        parts.append(_strip(system, with_tiles=len(result.systems) <= _MOST_SIDES))
-    return Panel("population", "Who was judged", "Who was judged", parts)
+    if len(result.systems) > _MOST_DETAILED:
+        parts.append(TableView(_outcomes(result), "Outcomes of the items"))
+    else:
+        for system in result.systems.values():
+            parts += [_heading(system)] if len(result.systems) > 1 else []
+            parts.append(_strip(system, cluster_noun(result)))
+    return Panel("population", "Evaluated items", "Items", parts)
 
 
-def _strip(system: SystemResult, *, with_tiles: bool) -> Strip:
+_OUTCOMES = {
+    "answered": "answered",
+    "abstained": "abstained",
+    "items_failed": "failed",
+    "items_unscored": "without label",
+}
+
+
+def _outcomes(result: Result) -> Table:
+    columns = (
+        Column("system"),
+        *(Column(field, name, digits=0) for field, name in _OUTCOMES.items()),
+    )
+    rows = tuple(
+        (name, *(getattr(system.population, field) for field in _OUTCOMES))
+        for name, system in result.systems.items()
+    )
+    return Table("", columns, rows).without_empty(items_failed=0, items_unscored=0)
+
+
+def _strip(system: SystemResult, noun: str) -> Strip:
     population = system.population
     counts = {
         "answered": population.answered,
@@ -118,81 +172,149 @@ def _strip(system: SystemResult, *, with_tiles: bool) -> Strip:
     parts, start = [], 0.0
     for outcome, count in counts.items():
         if count or outcome in ("answered", "abstained"):
-            name = "without truth" if outcome == "unscored" else outcome
+            name = "without label" if outcome == "unscored" else outcome
             proportion = 100.0 * count / sum(counts.values())
             parts.append(StripPart(outcome, name, count, f"{start:.3f}", f"{proportion:.3f}"))
             start += proportion
+    clusters = (f"{noun}s evaluated", (f"{population.included:,}", f"of {population.total:,}"))
+    if noun == "row":
+        clusters = ("rows", (f"{population.items:,}", "treated as independent"))
     tiles = [
-        ("items judged (N)", f"{population.items:,}"),
-        (f"{system.cluster_noun}s judged", (f"{population.included:,}", f"of {population.total:,}")),
-        ("Cmax (coverage)", system.coverage),
+        ("items evaluated (N)", f"{population.items:,}"),
+        clusters,
+        ("coverage (Cmax)", _sentences.Percentage(system.coverage)),
     ]
-    return Strip(parts, tiles if with_tiles else [])
+    return Strip(parts, tiles)
 
 
-def compared_panel(result: Result, sides: Sequence[Side]) -> Panel | None:
-    """Return the panel of the differences between systems, and of the ranks of more than two; None for one system."""
+def compared_panel(result: Result, sides: Sequence[Side], metrics: Collection[str]) -> Panel | None:
+    """Return the panel of a comparison: both values and differences of two systems, a ranking of more than two."""
     if len(result.systems) == 1:
         return None
+    noun = cluster_noun(result)
     own = [each for system in result.systems.values() for each in system.estimates.values()]
     typical = _sentences.typical_estimate(own) or result.first.coverage
-    intervals_of_values = describe_interval(typical, result.cluster_noun)
+    intervals_of_values = describe_interval(typical, noun)
     compared = [each.estimate for each in result.differences if each.compared]
     typical = _sentences.typical_estimate(compared) or result.differences[0].estimate
-    intervals_of_differences = describe_interval(typical, result.cluster_noun)
-    two = len(result.systems) == 2
-    where = "on both sides" if two else "in all systems"
-    basis = f"Paired over what is judged {where}: {views.basis_line(result)}."
-    if two:
+    intervals_of_differences = describe_interval(typical, noun)
+    if len(result.systems) == 2:
         first, second = result.systems
         title = (
             f"{first} and {second}: {intervals_of_values}. {second} - {first}: {intervals_of_differences}."
         )
         parts: list[Part] = [
-            basis,
-            TableView(_differences(result, _OF_TWO, title), "Differences", compact=True),
-            *_difference_charts(result),
-            *_overlay(result, sides),
+            f"Both systems are compared on the same items: {_sentences.describe_items(result)}.",
+            TableView(_differences(result, _OF_TWO, title, metrics), "Differences", compact=True),
+            Gallery([*_overlay(result, sides), *_difference_charts(result)]),
+            Fold("All findings as sentences", _sentences.findings(result, metrics)),
         ]
         return Panel("comparison", f"Comparison: {second} - {first}", "Comparison", parts)
-    title = f"Second - first: {intervals_of_differences}."
-    parts = [
-        basis,
-        TableView(_systems(result, intervals_of_values), "Systems with their ranks", compact=True),
-        _sentences.describe_family(result),
-        TableView(_differences(result, _OF_MANY, title), "Differences between systems"),
+    title = f"Second - first: {intervals_of_differences}. {_sentences.describe_family(result)}"
+    pairs: list[Part] = [
+        TableView(
+            _differences(result, _OF_MANY, title, metrics), "Differences between systems", compact=True
+        ),
         *_difference_charts(result),
+        *_sentences.findings(result, metrics),
     ]
-    return Panel("systems", "Systems compared", "Systems", parts)
+    profiles = {side.system.name: side.profile for side in sides}
+    parts = [
+        f"All systems are compared on the same items: {_sentences.describe_items(result)}.",
+        TableView(_ranking(result, profiles, intervals_of_values), "Systems by rank", compact=True),
+        *_overlay(result, sides),
+        Fold("Differences between all pairs of systems", pairs),
+    ]
+    others = [name for name in metrics if result.headline is None or name != result.headline.metric]
+    if others:
+        table = TableView(_systems(result, metrics), "Other metrics of the systems", compact=True)
+        parts.append(Fold("Other metrics of the systems", [table]))
+    return Panel("systems", "Ranking of the systems", "Ranking", parts)
 
 
-def _systems(result: Result, intervals_of_values: str) -> Table:
-    """Every system with its metrics and ranks; Cmax is the coverage once more, and the items are the same for all."""
-    table = views.systems_table(result)
-    table = table.only(
-        [index for index, each in enumerate(table.columns) if each.key not in ("cmax", "items")]
+def _ranking(result: Result, profiles: Mapping[str, Profile | None], how: str) -> Table:
+    """Return the systems by their rank, with the verdict, the coverage, the error rate and the headline metric."""
+    headline = result.headline
+    if headline is None:
+        return _systems(result, ())
+    ranks = _sentences.rank_by_headline(result)
+    name = metric_name(headline.metric)
+    binary = result.loss is not None and result.loss.name == "zero_one"
+    columns = (
+        Column("system"),
+        Column("verdict"),
+        Column("rank"),
+        Column("coverage", digits=3, estimate=True),
+        Column("errors", "wrong answers" if binary else "mean loss", digits=3, estimate=True),
+        Column("metric", name, digits=3, estimate=True),
     )
+    order = sorted(result.systems, key=lambda each: ranks[each] or (len(ranks) + 1, 0))
+    rows = []
+    for system_name in order:
+        system, rank = result.systems[system_name], ranks[system_name]
+        verdict = _sentences.rank_verdict(result, system_name, rank)
+        loss: Any = _sentences.answers_loss(system, profiles.get(system_name))
+        loss = _sentences.Percentage(loss) if binary and loss is not None else loss
+        coverage: Any = _sentences.Percentage(system.coverage)
+        value = _estimate_of(system, headline.metric)
+        rows.append((system_name, verdict, _sentences.format_rank(rank), coverage, loss, value))
+    own = f"{name} is over the coverage of each system. " if headline.basis == "matched coverage" else ""
+    basis = {
+        "matched coverage": "at the largest coverage that both systems reach",
+        "all items": "over all items",
+    }.get(headline.basis, "over the answered items of each")
+    note = f"{own}Ranks and verdicts come from comparisons by {name} of all pairs {basis}. {_VERDICTS}"
+    return Table(sentence(how), columns, tuple(rows), (note,))
+
+
+def _estimate_of(system: SystemResult, metric: str) -> Cell:
+    """Return the estimate of a metric by the first confidence."""
+    keys = [Key(confidence, metric) for confidence in ("", *system.confidences)]
+    return next((system.estimates[key] for key in keys if key in system.estimates), None)
+
+
+def _systems(result: Result, metrics: Collection[str]) -> Table:
+    """Return every system with its metrics and ranks, without the columns of the ranking and omitted metrics."""
+    table = views.systems_table(result)
+    requested = set(views.requested_metrics(result.first))
+    omitted = {"cmax", "items", "answered", "answer_rate"} | (requested - set(metrics))
+    kept = [
+        index
+        for index, each in enumerate(table.columns)
+        if each.key not in omitted and each.key.removesuffix("_rank") not in omitted
+    ]
+    table = table.only(kept)
     columns = tuple(replace(each, heading=metric_name(each.title)) for each in table.columns)
-    title = f"Systems over the compared items. {sentence(intervals_of_values)}"
-    return replace(table, columns=columns, title=title)
+    return replace(table, columns=columns, title="", notes=())
 
 
-def _differences(result: Result, keys: Sequence[str], title: str) -> Table:
-    """Return the differences of a summary, with only some columns."""
-    differences = views.choose_differences(result)
+def _differences(result: Result, keys: Sequence[str], title: str, metrics: Collection[str]) -> Table:
+    """Return the differences of a summary, with only some columns and without omitted metrics."""
+    differences = _sentences.shown_differences(result, metrics)
+    # The differences that the conclusion comes from are first.
+    headline = "" if result.headline is None else result.headline.metric
+    differences.sort(key=lambda each: each.metric != headline or bool(each.no_verdict) or bool(each.group))
     table = views.differences_table(result, differences)
     index = {column.key: position for position, column in enumerate(table.columns)}
     kept = [key for key in keys if key in index]
+    headings = {"label": "metric" if len(result.systems) == 2 else "systems and metric"}
     columns = [
-        replace(column, detail=False, heading="in words" if column.key == "sentence" else column.heading)
+        replace(column, detail=False, once=False, heading=headings.get(column.key, column.heading))
         for column in (table.columns[index[key]] for key in kept)
     ]
+    several = len({each.confidence for each in differences} - {""}) > 1
     rows = []
     for each, row in zip(differences, table.rows, strict=True):
-        label = metric_name(each.metric) + each.label.removeprefix(each.metric)
-        changed = {"label": label, "confidence": each.confidence or "any"}
-        rows.append(tuple(changed.get(key, row[index[key]]) for key in kept))
+        label = _label(each, confidence=several, pair=len(result.systems) > 2)
+        rows.append(tuple(label if key == "label" else row[index[key]] for key in kept))
     return Table(title, tuple(columns), tuple(rows))
+
+
+def _label(each: Difference, *, confidence: bool, pair: bool) -> str:
+    """Return the name of a difference in a table: the pair if there are several, the metric and the confidence."""
+    text = metric_name(each.metric) + each.label.removeprefix(each.metric)
+    text += f" by {each.confidence}" if confidence and each.confidence else ""
+    return f"{each.right} - {each.left}: {text}" if pair else text
 
 
 def _difference_charts(result: Result) -> list[Figure]:
@@ -203,7 +325,7 @@ def _difference_charts(result: Result) -> list[Figure]:
     return [
         figure(
             charts.differences_chart(result, key),
-            f"Differences in {metric_name(key)} with their intervals",
+            f"Differences in {metric_name(key)} with their confidence intervals",
             wide=True,
         )
         for key in metrics[:_MOST_CHARTS]
@@ -211,17 +333,21 @@ def _difference_charts(result: Result) -> list[Figure]:
 
 
 def _overlay(result: Result, sides: Sequence[Side]) -> list[Figure]:
-    """Return both systems on one set of axes, if both have a confidence."""
+    """Return the curves of all systems on one set of axes, if all have the same confidence."""
     profiles = {side.system.name: side.profile for side in sides if side.profile and side.profile.leader}
-    slots = [slot for slot in result.first if all(slot in side.system for side in sides)]
-    if len(profiles) < len(result.systems) or not slots:
+    names = [name for name in result.first if all(name in side.system for side in sides)]
+    if len(profiles) < len(sides) or not names:
         return []
-    chart = charts.systems_chart(result, slots[0], profiles=profiles)
-    return [figure(chart, f"Selective risk over coverage of {' and '.join(profiles)}", wide=True)]
+    chart = charts.systems_chart(result, names[0], profiles=profiles)
+    return [
+        figure(chart, f"Selective risk over coverage of {_sentences.join_names(list(profiles))}", wide=True)
+    ]
 
 
 def estimates_panel(sides: Sequence[Side]) -> Panel | None:
-    """Return the areas and risks of every confidence; without one, the metrics that need none."""
+    """Return the areas and risks of every confidence; without a confidence, the metrics that need none."""
+    if len(sides) > _MOST_DETAILED:
+        return None
     parts: list[Part] = []
     for side in sides:
         # Screen readers distinguish tables by the name of the system.
@@ -239,7 +365,7 @@ def _areas(side: Side, whose: str) -> list[Part]:
     keys = [key for key in keys if key in first.estimates]
     several = len(system) > 1
     areas = Table(
-        f"Areas; lower is better. {sentence(describe_interval(first.augrc, system.cluster_noun))}",
+        f"Areas; lower is better. {sentence(describe_interval(first.augrc, cluster_noun(system)))}",
         (Column("confidence"), *(Column(key, metric_name(key), digits=3, estimate=True) for key in keys)),
         tuple((name, *(variant.estimates[key] for key in keys)) for name, variant in system.items()),
     )
@@ -247,12 +373,25 @@ def _areas(side: Side, whose: str) -> list[Part]:
     parts: list[Part] = [TableView(areas, f"Areas by confidence{whose}", compact=True, marked=leader)]
     if several and system.population.answered:
         chart = charts.metric_chart(system)
-        parts.append(figure(chart, "AUGRC of every confidence with its interval", wide=True))
+        parts.append(figure(chart, "AUGRC of every confidence with its confidence interval", wide=True))
     unfolded = not side.label and len(system) <= _FEW_CONFIDENCES
     title = "Risk at given coverages"
-    risks = replace(views.risks_table(system), title=_RISKS)
-    parts.append(TableView(risks, f"{title}{whose}", compact=True, folded=title, unfolded=unfolded))
+    risks = replace(
+        _transposed_risks(system) if len(system) == 1 else views.risks_table(system), title=_RISKS
+    )
+    parts.append(Fold(title, [TableView(risks, f"{title}{whose}", compact=True)], unfolded=unfolded))
     return parts
+
+
+def _transposed_risks(system: SystemResult) -> Table:
+    """Return the risks of the only confidence in one row, one column per coverage that can be reached."""
+    table = views.risks_table(system)
+    reached = [row for row in table.rows if not isinstance(row[1], str)]
+    columns = (
+        Column("coverage"),
+        *(Column(f"at_{row[0]}", str(row[0]), digits=3, estimate=True) for row in reached),
+    )
+    return replace(table, columns=columns, rows=((table.columns[1].title, *(row[1] for row in reached)),))
 
 
 def _unranked(system: SystemResult, whose: str) -> list[Part]:
@@ -261,14 +400,14 @@ def _unranked(system: SystemResult, whose: str) -> list[Part]:
     if not table.rows:
         return []
     title = "Metrics that need no confidence"
-    intervals_of_values = sentence(describe_interval(system.coverage, system.cluster_noun))
+    intervals_of_values = sentence(describe_interval(system.coverage, cluster_noun(system)))
     rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
     table = replace(table, rows=rows, title=f"{title}. {intervals_of_values}")
     return [TableView(table, f"{title}{whose}")]
 
 
 def curves_panel(sides: Sequence[Side]) -> Panel | None:
-    """Return the curves with the threshold explorer; None where there is no curve."""
+    """Return the curves with the threshold explorer; None if there is no curve."""
     side = next((side for side in sides if side.profile is not None and side.profile.leader), None)
     if side is None or side.profile is None:
         return None
@@ -280,16 +419,18 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
         )
         for risk in ("selective", "generalized")
     ]
-    words = "Each point of a curve is a threshold that could be set: answers below it would be deferred."
+    words = (
+        "Each point of a curve is a possible threshold: answers with a lower confidence would be deferred."
+    )
     return Panel(
         "curves",
-        "Risk against coverage, and where to set the threshold",
+        "Risk over coverage, and the choice of a threshold",
         "Curves and threshold",
         [
             f"{words} {_sentences.describe_band(side.system)}",
             Explorer(
                 figures,
-                side.system.cluster_noun,
+                cluster_noun(side.system),
                 proportion=side.system.loss is not None and side.system.loss.name in SHARES,
                 sure=format_percent(side.system.settings.level),
             ),
@@ -300,7 +441,7 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
 def reliability_panel(sides: Sequence[Side]) -> Panel | None:
     """Return a reliability diagram of each confidence within [0, 1], and the names of the others."""
     figures, left_out, seen = [], [], set()
-    for side in sides:
+    for side in sides if len(sides) <= _MOST_DETAILED else ():
         if side.profile is None:
             continue
         for name in side.system:
@@ -311,68 +452,67 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
             elif (same := (side.label, curve.confidence.tobytes(), curve.count.tobytes())) not in seen:
                 seen.add(same)
                 words = f"Reliability of {title}: accuracy against stated confidence"
-                figures.append(figure(charts.reliability_diagram(curve, title=title), words))
+                chart = charts.reliability_diagram(curve, title=title, noun=cluster_noun(side.system))
+                figures.append(figure(chart, words))
     if not figures:
         return None
     system = sides[0].system
     words = (
-        "Answers are put into ten bins by their confidence, read as the probability of being exactly right (loss 0). "
-        "On the diagonal, confidence and accuracy agree; below it the model is overconfident. Bars are "
-        f"{100 * system.settings.level:g}% intervals of the accuracy that know about {system.cluster_noun}s; the strip "
-        "below counts the answers."
+        "Answers are grouped into ten bins by their confidence, which is read as the probability that an answer is "
+        "right (loss 0). On the diagonal, confidence and accuracy agree; below it the model is overconfident. Bars are "
+        f"{100 * system.settings.level:g}% confidence intervals of the accuracy over {cluster_noun(system)}s. The "
+        "strip below counts the answers."
     )
     parts: list[Part] = [words, Gallery(figures)]
     if left_out:
-        parts.append(
-            Note(f"Not drawn, because they order answers and are no probabilities: {', '.join(left_out)}.")
-        )
-    return Panel("reliability", "Reliability: can the stated confidence be believed?", "Reliability", parts)
+        parts.append(Note(f"Not drawn, because they are not probabilities: {', '.join(left_out)}."))
+    return Panel("reliability", "Reliability of the stated confidence", "Reliability", parts)
 
 
-def metric_panels(result: Result) -> list[Panel]:
-    """Return the panels of abstention safety and of groups, where metrics were asked for.
-
-    Of several systems, the metrics stand in the comparison.
-    """
+def metric_panels(result: Result, metrics: Collection[str]) -> list[Panel]:
+    """Return the panels of the requested metrics and of groups; several systems have them in their comparison."""
     table = result.metrics if len(result.systems) == 1 else None
     if table is None:
         return []
-    return [_safety(table), _groups(table)] if table.groups else [_safety(table)]
+    names = [name for name in table if table.keys_of[name].metric in metrics]
+    panels = [_safety(table, names)] if names else []
+    return [*panels, _groups(table, names, cluster_noun(result))] if table.groups else panels
 
 
-def _safety(table: MetricTable) -> Panel:
+def _safety(table: MetricTable, names: Sequence[str]) -> Panel:
     counts = table.outcomes
     parts: list[Part] = []
     if table.of_predictions:
         parts.append(
-            f"Of all items, {counts.right:,} were answered rightly, {counts.wrong:,} answered wrongly, "
-            f"{counts.abstained:,} declined, and {counts.failed:,} failed."
+            f"Of all items, {counts.right:,} were answered rightly, {counts.wrong:,} were answered wrongly, "
+            f"{counts.abstained:,} were declined, and {counts.failed:,} failed."
         )
     rows, reasons = [], defaultdict(list)
-    for name, estimate in table.items():
-        specification = table.specifications[name]
+    for name in names:
+        estimate, specification = table[name], table.specifications[name]
         if estimate.defined:
             summary = specification.summary.replace("``", "")
             rows.append((name, estimate, views.BETTER[specification.direction], summary))
         else:
             reasons[estimate.reason].append(name)
-    parts += [f"Undefined here: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
+    parts += [f"Undefined: {', '.join(undefined)} ({reason})." for reason, undefined in reasons.items()]
     if rows:
-        columns = (Column("metric"), _estimate("value"), Column("better"), Column("what it is"))
+        columns = (Column("metric"), _estimate("value"), Column("better"), Column("definition"))
         parts.append(TableView(Table("", columns, tuple(rows)), "Metrics"))
-    title = "Abstention safety: is declining, and answering, to be relied on?"
-    return Panel("safety", title, "Abstention safety", parts)
+    if _sentences.uses_outcome_counts(row[-1] for row in rows):
+        parts.append(Note(_sentences.OUTCOME_COUNTS))
+    return Panel("safety", "Accuracy and abstention", "Accuracy and abstention", parts)
 
 
-def _groups(table: MetricTable) -> Panel:
-    defined = [name for name, estimate in table.items() if estimate.defined]
+def _groups(table: MetricTable, names: Sequence[str], noun: str) -> Panel:
+    defined = [name for name in names if table[name].defined]
     small = [group.label for group in table.groups if group.note]
-    parts: list[Part] = ["Every group is judged with the same draws as the whole."]
+    parts: list[Part] = ["The intervals of every group come from the same weights as those of all items."]
     if len(small) > views.MOST_GROUPS:
         small[views.MOST_GROUPS :] = [f"and {len(small) - views.MOST_GROUPS:,} more"]
-    parts += [f"Too small to judge: {', '.join(small)}."] if small else []
+    parts += [f"Too small to evaluate: {', '.join(small)}."] if small else []
     # The table shows the groups that are worst by the first metric that has a worst group.
-    first = next(iter([*table.gaps, *table]))
+    first = next(iter([*(name for name in table.gaps if name in names), *table]))
     parts += views.more_groups(len(table.groups), f"the worst by {first}")
     columns = (
         Column("group"),
@@ -385,18 +525,29 @@ def _groups(table: MetricTable) -> Panel:
         for group in table.worst_groups(first, views.MOST_GROUPS)
     )
     parts.append(TableView(Table("", columns, rows), "Metrics by group", compact=True))
-    gaps = tuple((name, gap.group, gap.worst, gap.rest, gap.gap) for name, gap in table.gaps.items())
+    gaps = tuple(
+        (name, gap.group, gap.worst, gap.rest, gap.gap) for name, gap in table.gaps.items() if name in names
+    )
     if gaps:
         caption = (
-            "Worst group against all others; it was chosen by its value, so its gap is not a fair sample."
+            "Worst group against all others. The worst group was selected by its value, so that its gap is likely to "
+            "be smaller in new data."
         )
-        headings = (Column("metric"), Column("worst group"), *map(_estimate, ("there", "all others", "gap")))
-        parts.append(TableView(Table(caption, headings, gaps), "Worst groups"))
-    parts += [
-        figure(charts.groups_chart(table, name), f"{name} by group with its interval", wide=True)
+        headings = (
+            Column("metric"),
+            Column("worst group"),
+            *map(_estimate, ("worst group value", "all others", "gap")),
+        )
+        parts.append(TableView(Table(caption, headings, gaps), "Worst groups", compact=True))
+    drawn = [
+        figure(
+            charts.groups_chart(table, name, noun=noun),
+            f"{name} by group with its confidence interval",
+            wide=True,
+        )
         for name in defined[:_MOST_CHARTS]
     ]
-    return Panel("groups", f"By {' and '.join(table.by)}", "Groups", parts)
+    return Panel("groups", f"By {' and '.join(table.by)}", "Groups", [*parts, Gallery(drawn)])
 
 
 def _estimate(name: str) -> Column:
@@ -404,30 +555,30 @@ def _estimate(name: str) -> Column:
 
 
 def coverage_panel(result: CoverageResult) -> Panel:
-    """Return the panel of intervals or sets."""
+    """Return the panel of prediction intervals or sets."""
     title = f"Metrics of {result.rows:,} {result.kind} in {result.clusters:,} clusters"
     table = replace(coverage.metrics_table(result), title=title, notes=())
     parts: list[Part] = [*_sentences.coverage_verdict(result), TableView(table, title)]
     parts += [
-        _strata(f"Coverage by {name} at a claim of {nominal.nominal:g}", name, strata)
+        _strata(f"Coverage by {name} at a nominal coverage of {nominal.nominal:g}", name, strata)
         for nominal in result.by_nominal
         for name, strata in coverage.groupings_of(result, nominal)
     ]
-    parts += [figure(chart, f"Chart: {name}", wide=True) for name, chart in intervals.charts(result).items()]
+    drawn = [figure(chart, f"Chart: {name}", wide=True) for name, chart in intervals.charts(result).items()]
     kind = result.kind.capitalize()
-    return Panel("coverage", f"{kind}: does coverage hold?", kind, parts)
+    return Panel("coverage", f"{kind}: coverage", kind, [*parts, Gallery(drawn)])
 
 
-def _strata(caption: str, what: str, strata: Sequence[Stratum]) -> TableView:
+def _strata(caption: str, heading: str, strata: Sequence[Stratum]) -> TableView:
     shown = [part for part in strata if part.coverage.defined]
     if len(shown) > _MOST_GROUPS:
         caption += f" (the {_MOST_GROUPS} lowest of {len(shown):,})"
         shown = sorted(shown, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
     rows = tuple(
-        (str(part.label), f"{part.count:g}", part.coverage, part.verdict.verdict if part.verdict else "")
+        (str(part.label), part.verdict.verdict if part.verdict else "", part.coverage, f"{part.count:g}")
         for part in shown
     )
-    columns = (Column(what, what), Column("rows"), _estimate("coverage"), Column("verdict"))
+    columns = (Column(heading, heading), Column("verdict"), _estimate("coverage"), Column("rows"))
     return TableView(Table(caption, columns, rows), caption)
 
 
@@ -435,19 +586,21 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
     """Return the most confident wrong answers by the first confidence, with the ids of their clusters."""
     title = f"The most confident mistakes{f' of {system.name}' if several else ''}"
     if system.loss is None:
-        words = "Mistakes are told by a loss, and no metric here needs one; name one (--loss, loss=)."
+        words = "Mistakes are found by a loss, and no metric here needs one. Name one (--loss, loss=)."
         return Panel("mistakes", title, "Mistakes", [words])
     evaluated, loss = system.basis.evaluated, system.loss.values
     if evaluated.aggregation is not None:
-        words = "This table was aggregated, so that single rows are not shown; --engine numpy loads it."
+        words = (
+            "This table was aggregated, so that single rows cannot be shown. Use --engine numpy to load it."
+        )
         return Panel("mistakes", title, "Mistakes", [words])
     first = dict(list(system.basis.drawn_confidences.items())[:1])
     wrong = np.flatnonzero(evaluated.answered & (loss > 0))
-    # The surest first, and of equally sure ones those that cost most.
+    # The most confident first, and of equal confidences those with the largest loss.
     keys = [-loss[wrong], *(-confidence[wrong] for confidence in first.values())]
     wrong = wrong[np.lexsort(keys)][:most]
     texts = [key for key in evaluated.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
-    noun = system.cluster_noun
+    noun = cluster_noun(system)
     rows = tuple(
         (
             str(evaluated.cluster[row]),
@@ -460,9 +613,9 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
         )
         for row in wrong
     )
-    headings = [noun, "item", "truth", "prediction", *first, "loss", *texts]
-    names = f"Asked for by whoever made this report: it names {noun}s and items"
-    words = f"{names}{' and shows what the model was asked and wrote' if texts else ''}."
+    headings = [noun, "item", "label", "prediction", *first, "loss", *texts]
+    words = f"This list was requested for this report. It names {noun}s and items"
+    words += f"{' and shows prompts and responses of the model' if texts else ''}."
     table = Table("", tuple(Column(heading, heading) for heading in headings), rows)
     return Panel("mistakes", title, "Mistakes", [words, TableView(table, "Mistakes")])
 

@@ -53,21 +53,19 @@ class Gallery:
 class TableView:
     """A table in a page; the first cell of a row is its heading.
 
-    Screen readers read the label. A compact table has intervals below their values. A folded one shows only a line
-    that unfolds it, unless it is unfolded at first. The row with the marked heading is highlighted.
+    Screen readers read the label. A compact table has intervals below their values. The row with the marked heading is
+    highlighted. On a narrow screen, the first columns stay visible while the others scroll.
     """
 
     table: Table
     label: str
     compact: bool = False
-    folded: str = ""
-    unfolded: bool = False
     marked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StripPart:
-    """A part of all items: their outcome, their number, and where the part begins and how long it is, in percent."""
+    """A part of the strip: an outcome, the number of its items, and the start and length of the part in percent."""
 
     outcome: str
     name: str
@@ -86,7 +84,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Explorer:
-    """The curves with the threshold explorer; static charts replace it where scripts do not run."""
+    """The curves with the threshold explorer; static charts replace it without scripts and on paper."""
 
     charts: Sequence[Figure]
     noun: str
@@ -96,12 +94,21 @@ class Explorer:
     sure: str
 
 
-Part = str | Heading | Note | Figure | Gallery | TableView | Strip | Explorer
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Parts behind a line that unfolds them; paper omits them unless they are unfolded."""
+
+    summary: str
+    parts: Sequence[Part]
+    unfolded: bool = False
+
+
+Part = str | Heading | Note | Figure | Gallery | TableView | Strip | Explorer | Fold
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A section of the page: a title, the short one of the menu, and parts in their order; a text is a paragraph."""
+    """A section of the page: its title, the short title in the menu, and its parts in order; a text is a paragraph."""
 
     anchor: str
     title: str
@@ -110,7 +117,7 @@ class Panel:
 
 
 def figure(chart: Any, words: str, *, wide: bool = False) -> Figure:
-    """Return a chart as a figure of the page."""
+    """Return a chart as a part of the page."""
     return Figure(Markup(chart_svg(chart)), words, wide)
 
 

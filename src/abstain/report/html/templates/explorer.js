@@ -1,12 +1,22 @@
 "use strict";
-// The threshold explorer: draws both curves of one confidence, and says what each threshold would do.
-// All text reaches the page as text, never as markup; nothing is fetched.
+// The threshold explorer draws both curves of one confidence and reports the outcome of each threshold.
+// All text reaches the page as text, never as markup. Nothing is fetched.
 (() => {
-  // Paper cannot be unfolded.
-  const folded = () => document.querySelectorAll("details:not([open])");
-  let unfolded = [];
-  window.addEventListener("beforeprint", () => { unfolded = [...folded()]; for (const one of unfolded) one.open = true; });
-  window.addEventListener("afterprint", () => { for (const one of unfolded) one.open = false; });
+  // An element that is wider than the screen has a line above it as a sign that it scrolls.
+  const scrolling = [...document.querySelectorAll(".scroll, figure.wide")];
+  const hints = new Map(scrolling.map((box) => {
+    const hint = document.createElement("p");
+    hint.className = "hint";
+    hint.setAttribute("aria-hidden", "true");
+    hint.textContent = "Scroll sideways to see everything \u2192";
+    hint.hidden = true;
+    box.before(hint);
+    return [box, hint];
+  }));
+  const check = () => hints.forEach((hint, box) => { hint.hidden = box.scrollWidth <= box.clientWidth + 1; });
+  const observer = new ResizeObserver(check);
+  scrolling.forEach((box) => observer.observe(box));
+  check();
 })();
 (() => {
   const data = JSON.parse(document.getElementById("explorer-data").textContent);
@@ -16,7 +26,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const MARGIN = { left: 46, right: 10, top: 10, bottom: 40 };
   const HEIGHT = 290;
-  const EARLY = 0.05; // below this coverage a handful of items make the risk; it may leave the picture
+  const EARLY = 0.05; // below this coverage the risk is that of a handful of items, and the axis need not include it
   const MANY = 60; // a curve with more points than this is drawn without dots
   const picker = byId("pick-confidence"), slider = byId("pick-point");
   const costs = { wrong: byId("cost-wrong"), deferral: byId("cost-deferral") };
@@ -32,44 +42,44 @@
   const percent = (x) => `${(100 * x).toFixed(1)}%`;
   const grouped = (x) => x.toLocaleString("en-US");
   const counted = (x, what) => `${grouped(x)} ${what}${x === 1 ? "" : "s"}`;
-  // A loss that is a share is told in per cent, as coverage is; any other as the number that it is.
-  const share = () => ["zero_one", "abs_norm"].includes(data.sides[curve.side].loss);
+  // A loss that is a proportion is printed in percent, like coverage; any other loss as a number.
+  const proportion = () => ["zero_one", "abs_norm"].includes(data.sides[curve.side].loss);
   const binary = () => data.sides[curve.side].loss === "zero_one";
-  const scaled = () => (share() ? 100 : 1);
-  const risk = (x) => (share() ? percent(x) : three(x));
+  const scaled = () => (proportion() ? 100 : 1);
+  const risk = (x) => (proportion() ? percent(x) : three(x));
   const interval = (low, high) => (low === null ? "" : ` [${risk(low)}, ${risk(high)}]`);
   const coverage = (i) => curve.k[i] / curve.n;
   const outcome = (i) => `${grouped(curve.k[i])} answered, ${grouped(curve.w[i])} wrong, ${grouped(curve.n - curve.k[i])} deferred`;
 
-  // ---- finding a working point: the first that reaches a coverage, the furthest within a risk, the last above a threshold ----
+  // ---- finding an operating point: the first that reaches a coverage, the last within a risk, the last above a threshold ----
   const last = () => curve.k.length - 1;
-  const atCoverage = (asked) => {
-    const found = curve.k.findIndex((k) => k / curve.n >= asked - 1e-9);
-    return found < 0 ? [last(), `no threshold reaches ${percent(asked)}: the model declines the rest; this is the most it answers`] : [found, ""];
+  const atCoverage = (requested) => {
+    const found = curve.k.findIndex((k) => k / curve.n >= requested - 1e-9);
+    return found < 0 ? [last(), `no threshold reaches ${percent(requested)}, because the model declines the rest; this point has the largest coverage`] : [found, ""];
   };
-  const atRisk = (asked) => {
+  const atRisk = (requested) => {
     let found = -1;
-    curve.r.forEach((seen, i) => { if (seen <= asked + 1e-12) found = i; });
+    curve.r.forEach((observed, i) => { if (observed <= requested + 1e-12) found = i; });
     if (found >= 0) return [found, ""];
     const lowest = curve.r.indexOf(Math.min(...curve.r));
-    return [lowest, `no threshold was seen to have a risk of ${share() ? short(100 * asked) + "%" : short(asked)} or less; this one has the lowest`];
+    return [lowest, `no threshold has an observed risk of ${proportion() ? short(100 * requested) + "%" : short(requested)} or less; this point has the lowest risk`];
   };
-  // What was tested, for the largest risk of the list that is at most the one asked for.
-  const atPromise = (asked) => {
-    const kept = curve.p.filter(([one]) => one <= asked + 1e-12);
-    if (!kept.length) return [here, `no threshold can be promised to have a risk of ${short(100 * asked)}% or less with these data; the point is where it was`];
+  // The guarantee for the largest tested risk that is at most the requested one.
+  const atGuarantee = (requested) => {
+    const kept = curve.p.filter(([one]) => one <= requested + 1e-12);
+    if (!kept.length) return [here, `no threshold has a guaranteed risk of ${short(100 * requested)}% or less with these data; the point was not changed`];
     const [tested, point] = kept[kept.length - 1];
-    const told = `${form.dataset.sure} sure, the risk at this point is at most ${short(100 * tested)}%`;
-    return [point, Math.abs(tested - asked) < 1e-12 ? told : `${told}, the largest risk up to ${short(100 * asked)}% that was tested`];
+    const guaranteed = `${form.dataset.sure} sure, the risk at this point is at most ${short(100 * tested)}%`;
+    return [point, Math.abs(tested - requested) < 1e-12 ? guaranteed : `${guaranteed}, the largest tested risk up to ${short(100 * requested)}%`];
   };
-  const atThreshold = (asked) => {
+  const atThreshold = (requested) => {
     let found = -1;
-    curve.t.forEach((threshold, i) => { if (threshold >= asked) found = i; });
-    return found < 0 ? [0, `nothing reaches a confidence of ${short(asked)}: everything would be deferred; this is the highest there is`] : [found, ""];
+    curve.t.forEach((threshold, i) => { if (threshold >= requested) found = i; });
+    return found < 0 ? [0, `no answer has a confidence of ${short(requested)} or more, so that everything would be deferred; this is the highest threshold`] : [found, ""];
   };
-  const nearest = (asked) => {
+  const nearest = (requested) => {
     let found = 0;
-    for (let i = 1; i <= last(); i += 1) if (Math.abs(coverage(i) - asked) < Math.abs(coverage(found) - asked)) found = i;
+    for (let i = 1; i <= last(); i += 1) if (Math.abs(coverage(i) - requested) < Math.abs(coverage(found) - requested)) found = i;
     return found;
   };
 
@@ -103,13 +113,13 @@
     const path = (xs, ys) => xs.map((c, i) => `${i ? "L" : "M"}${x(c).toFixed(1)},${y(ys[i]).toFixed(1)}`).join("");
     for (let value = 0; value <= top; value += step) {
       element(svg, "line", { class: "grid", x1: x(0), x2: x(1), y1: y(value), y2: y(value) });
-      element(svg, "text", { x: x(0) - 7, y: y(value) + 4, "text-anchor": "end" }, share() ? `${short(100 * Number(value.toPrecision(6)))}%` : short(Number(value.toPrecision(6))));
+      element(svg, "text", { x: x(0) - 7, y: y(value) + 4, "text-anchor": "end" }, proportion() ? `${short(100 * Number(value.toPrecision(6)))}%` : short(Number(value.toPrecision(6))));
     }
     for (let tick = 0; tick <= 5; tick += 1) {
       element(svg, "line", { class: "axis", x1: x(tick / 5), x2: x(tick / 5), y1: y(0), y2: y(0) + 5 });
       element(svg, "text", { x: x(tick / 5), y: y(0) + 18, "text-anchor": tick === 5 ? "end" : "middle" }, `${20 * tick}%`);
     }
-    element(svg, "text", { x: x(0.5), y: HEIGHT - 5, "text-anchor": "middle" }, "coverage: share of items answered");
+    element(svg, "text", { x: x(0.5), y: HEIGHT - 5, "text-anchor": "middle" }, "coverage: proportion of items answered");
     const cmax = coverage(last());
     if (cmax < 1) element(svg, "rect", { class: "declined", x: x(cmax), y: MARGIN.top, width: x(1) - x(cmax), height: inner.height });
     const covers = curve.k.map((k) => k / curve.n);
@@ -126,9 +136,9 @@
     if (covers.length <= MANY) covers.forEach((c, i) => element(svg, "circle", { class: "dot", cx: x(c), cy: y(curve[plot.risk][i]), r: 3 }));
     for (const point of new Set(curve.p.map(([, place]) => place))) {
       const px = x(covers[point]), py = y(curve[plot.risk][point]);
-      const mark = element(svg, "path", { class: "promised", d: `M${px},${py - 6}L${px + 5},${py + 4}L${px - 5},${py + 4}Z` });
+      const mark = element(svg, "path", { class: "guaranteed", d: `M${px},${py - 6}L${px + 5},${py + 4}L${px - 5},${py + 4}Z` });
       const risks = curve.p.filter(([, place]) => place === point).map(([one]) => `${short(100 * one)}%`);
-      element(mark, "title", {}, `promised to have a risk of at most ${risks[0]}, ${form.dataset.sure} sure`);
+      element(mark, "title", {}, `guaranteed risk of at most ${risks[0]}, ${form.dataset.sure} sure`);
     }
     element(svg, "line", { class: "axis", x1: x(0), x2: x(1), y1: y(0), y2: y(0) });
     plot.rule = element(svg, "line", { class: "rule", y1: MARGIN.top, y2: y(0) });
@@ -152,13 +162,13 @@
     }
   };
 
-  // ---- what the point means ----
+  // ---- the meaning of a point ----
   const price = (name) => { const value = Number(costs[name].value); return costs[name].value !== "" && value >= 0 && Number.isFinite(value) ? value : null; };
   const priced = () => {
     const wrong = price("wrong"), deferral = price("deferral");
     cheapest = -1;
     byId("go-cheapest").disabled = true;
-    if (wrong === null || deferral === null) { byId("cheapest").textContent = "Give two costs of 0 or more to see the cheapest point."; return; }
+    if (wrong === null || deferral === null) { byId("cheapest").textContent = "Enter two costs of 0 or more to see the cheapest point."; return; }
     const total = (i) => wrong * curve.w[i] + deferral * (curve.n - curve.k[i]);
     let best = 0;
     for (let i = 1; i <= last(); i += 1) if (total(i) <= total(best)) best = i;
@@ -169,32 +179,32 @@
     }
     cheapest = best;
     byId("go-cheapest").disabled = false;
-    const thinned = curve.whole > curve.k.length ? ` (of the ${grouped(curve.k.length)} shown here)` : "";
+    const thinned = curve.whole > curve.k.length ? ` (of the ${grouped(curve.k.length)} points shown here)` : "";
     byId("cheapest").textContent = `${prices}the cheapest point${thinned} is at a confidence of ${short(curve.t[best])}: ${outcome(best)}, ` +
-      `for ${short(total(best))} in all. Your point costs ${short(total(here))}, deferring everything ${short(none)}.`;
+      `for ${short(total(best))} in total. Your point costs ${short(total(here))}, deferring everything ${short(none)}.`;
   };
   const remember = () => {
     const state = new URLSearchParams({ confidence: curve.key, threshold: String(curve.t[here]), wrong: costs.wrong.value, deferral: costs.deferral.value });
-    try { history.replaceState(null, "", `#${state}`); } catch (problem) { /* some viewers have no address to write to */ }
+    try { history.replaceState(null, "", `#${state}`); } catch (problem) { /* some viewers have no address */ }
   };
-  // The field that a question was typed into keeps the question; the others follow the point.
-  const fill = (id, value, asked) => { if (byId(id) && id !== asked) byId(id).value = value; };
-  const show = (point, remark = "", keep = true, asked = "") => {
+  // The edited field keeps its value; the other fields follow the point.
+  const fill = (id, value, edited) => { if (byId(id) && id !== edited) byId(id).value = value; };
+  const show = (point, remark = "", keep = true, edited = "") => {
     here = point;
     const exactly = `At a confidence of at least ${short(curve.t[here])}, of ${counted(curve.n, "item")}: ${outcome(here)}.`;
     byId("sentence").textContent = exactly;
-    const wrong = binary() ? "" : ` Share wrong: ${percent(curve.w[here] / curve.k[here])} of what is answered.`;
-    byId("risks").textContent = `Risk of what is answered ${risk(curve.r[here])}${interval(curve.rl[here], curve.rh[here])}, ` +
-      `per item asked ${risk(curve.g[here])}${interval(curve.gl[here], curve.gh[here])}, at a coverage of ${percent(coverage(here))}.${wrong}`;
+    const wrong = binary() ? "" : ` Wrong: ${percent(curve.w[here] / curve.k[here])} of the answers.`;
+    byId("risks").textContent = `Risk of the answers ${risk(curve.r[here])}${interval(curve.rl[here], curve.rh[here])}, ` +
+      `per item ${risk(curve.g[here])}${interval(curve.gl[here], curve.gh[here])}, at a coverage of ${percent(coverage(here))}.${wrong}`;
     const sure = curve.p.find(([, place]) => place === here);
-    byId("promise").textContent = sure ? `Promised, ${form.dataset.sure} sure: the risk at this point is at most ${short(100 * sure[0])}%.` : "";
+    byId("guarantee").textContent = sure ? `Guaranteed, ${form.dataset.sure} sure: the risk at this point is at most ${short(100 * sure[0])}%.` : "";
     byId("remark").textContent = remark && `${remark[0].toUpperCase()}${remark.slice(1)}.`;
     slider.value = String(here);
     slider.setAttribute("aria-valuetext", `coverage ${percent(coverage(here))}, risk ${risk(curve.r[here])}`);
-    fill("pick-coverage", Number((100 * coverage(here)).toFixed(2)), asked);
-    fill("pick-risk", Number((scaled() * curve.r[here]).toPrecision(4)), asked);
-    fill("pick-threshold", curve.t[here], asked);
-    fill("pick-promise", sure ? short(100 * sure[0]) : "", asked);
+    fill("pick-coverage", Number((100 * coverage(here)).toFixed(2)), edited);
+    fill("pick-risk", Number((scaled() * curve.r[here]).toPrecision(4)), edited);
+    fill("pick-threshold", curve.t[here], edited);
+    fill("pick-guarantee", sure ? short(100 * sure[0]) : "", edited);
     priced();
     plots.forEach(mark);
     if (keep) remember();
@@ -210,26 +220,26 @@
   const restore = () => {
     const state = new URLSearchParams(location.hash.slice(1));
     const chosen = data.curves.find((one) => one.key === state.get("confidence"));
-    const asked = (name) => (state.get(name) !== null && state.get(name) !== "" && Number.isFinite(Number(state.get(name))) ? Number(state.get(name)) : null);
-    for (const name of Object.keys(costs)) if (asked(name) !== null && asked(name) >= 0) costs[name].value = state.get(name);
+    const stored = (name) => (state.get(name) !== null && state.get(name) !== "" && Number.isFinite(Number(state.get(name))) ? Number(state.get(name)) : null);
+    for (const name of Object.keys(costs)) if (stored(name) !== null && stored(name) >= 0) costs[name].value = state.get(name);
     choose(chosen || curve);
     const ways = [["threshold", atThreshold], ["coverage", atCoverage], ["risk", atRisk]];
-    const way = ways.find(([name]) => asked(name) !== null);
-    const [point, remark] = way ? way[1](asked(way[0])) : [here, ""];
+    const way = ways.find(([name]) => stored(name) !== null);
+    const [point, remark] = way ? way[1](stored(way[0])) : [here, ""];
     show(point, remark, false);
   };
 
   // ---- listening ----
-  const listen = (id, find, perCent = () => false) => byId(id) && byId(id).addEventListener("change", (event) => {
+  const listen = (id, find, inPercent = () => false) => byId(id) && byId(id).addEventListener("change", (event) => {
     const value = Number(event.target.value);
-    if (event.target.value === "" || !Number.isFinite(value)) { show(here, "that is not a number; nothing was changed"); return; }
-    if (perCent() && (value < 0 || value > 100)) { show(here, `${short(value)}% is not between 0% and 100%; nothing was changed`, true, id); return; }
+    if (event.target.value === "" || !Number.isFinite(value)) { show(here, "this is not a number; nothing was changed"); return; }
+    if (inPercent() && (value < 0 || value > 100)) { show(here, `${short(value)}% is not between 0% and 100%; nothing was changed`, true, id); return; }
     const [point, remark] = find(value);
     show(point, remark, true, id);
   });
   listen("pick-coverage", (value) => atCoverage(value / 100), () => true);
-  listen("pick-risk", (value) => atRisk(value / scaled()), share);
-  listen("pick-promise", (value) => atPromise(value / 100), () => true);
+  listen("pick-risk", (value) => atRisk(value / scaled()), proportion);
+  listen("pick-guarantee", (value) => atGuarantee(value / 100), () => true);
   listen("pick-threshold", atThreshold);
   slider.addEventListener("input", () => show(Number(slider.value)));
   picker.addEventListener("change", () => {
