@@ -207,4 +207,6 @@ def test_a_very_large_table_is_aggregated(run: Run, tmp_path: Path, monkeypatch:
         assert code == 0, err
     assert "This table was aggregated" not in (tmp_path / "r.html").read_text()
     assert run("report", "preds.csv", "-o", "m.html", "--engine", "duckdb", "--mistakes", 3)[0] == 0
-    assert "This table was aggregated, so that single rows cannot be shown" in (tmp_path / "m.html").read_text()
+    assert (
+        "This table was aggregated, so that single rows cannot be shown" in (tmp_path / "m.html").read_text()
+    )

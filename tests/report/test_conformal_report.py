@@ -1,4 +1,4 @@
-"""The artifact, the summary and the charts of intervals and sets: strict JSON, plain text, files that open."""
+"""The results JSON, the summary and the charts of intervals and sets: strict JSON, plain text, files that open."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _loaded(result: CoverageResult) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("make", [_judged, _judged_sets, lambda: _judged(infinite=True)])
-def test_the_artifact_is_strict_json_of_its_schema(make: Any) -> None:
+def test_the_results_json_follows_its_schema(make: Any) -> None:
     result = make()
     loaded = _loaded(result)
     jsonschema.validate(loaded, conformal_schema())
@@ -138,7 +138,7 @@ def _printed(result: CoverageResult) -> str:
     return capture.get()
 
 
-def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
+def test_the_summary_shows_the_verdict_and_plain_labels() -> None:
     result = _judged()
     text = _printed(result)
     assert result.by_nominal[0].verdict.verdict in text

@@ -260,7 +260,7 @@ def test_curves_name_the_confidences_they_omit() -> None:
     assert "declined" not in few.to_json()
 
 
-def test_one_confidence_is_drawn_with_its_band_where_no_chart_is_named() -> None:
+def test_one_confidence_is_drawn_with_its_band_by_default() -> None:
     chart = draw(run("llm", "token_msp"))
     assert "Selective risk, llm" in chart.to_json()
     assert rows(chart, "low")

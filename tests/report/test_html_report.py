@@ -635,10 +635,11 @@ def test_formulas_with_outcome_counts_explain_them() -> None:
         [1] * 4, [1, 0, 1, 1], metadata={"should_abstain": [False, False, True, False]}, item=range(4)
     )
     page = report_html(
-        evaluate(items, metrics="reliable_accuracy", resamples=0), optional_metrics=["reliable_accuracy"]
+        evaluate(items, metrics="over_conservativeness", resamples=0),
+        optional_metrics=["over_conservativeness"],
     )
     safety = page[page.index('id="safety"') : page.index('id="definitions"')]
-    assert "N1 / (N1 + N2 + N4)" in safety
+    assert "N3 / (N1 + N2 + N3)" in safety
     assert "N1: right answers to items that should be answered. N2: wrong answers to these items." in safety
 
 

@@ -1,4 +1,4 @@
-"""What the other verbs say (gate, check, calibrate, metrics): one table model, within the terminal, only text."""
+"""Summaries of gate, check, calibrate and metrics: one table model, within the terminal, only text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def printed(summary: RenderableType, width: int = 80) -> str:
     return text
 
 
-def test_a_gate_says_its_verdict_and_every_condition() -> None:
+def test_a_gate_shows_its_verdict_and_every_condition() -> None:
     run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     result = gate(run, ["accuracy below 0.5", "accuracy below 0.75", "accuracy above 0.6"], resamples=200)
     text = gate_text(result, 80)
@@ -62,7 +62,7 @@ def test_a_gate_says_its_verdict_and_every_condition() -> None:
     ]
 
 
-def test_the_warnings_of_a_gate_are_said_and_stay_text() -> None:
+def test_the_warnings_of_a_gate_are_shown_as_text() -> None:
     run = Items.from_arrays([1] * 9, [1] * 9, confidence=[0.9] * 9)
     result = gate(run, "accuracy below 0.5", resamples=50)
     assert "with fewer than 10" in " ".join(gate_text(result).split())
@@ -108,7 +108,7 @@ def test_a_hostile_column_stays_text_in_a_check(tmp_path: Path) -> None:
     assert "[red]" in text
 
 
-def test_a_calibration_says_what_was_learned_and_how_it_does_elsewhere() -> None:
+def test_a_calibration_shows_its_fit_and_its_held_out_metrics() -> None:
     run = read(EXAMPLES / "run_b.json", mode="few_shot")
     stated = fit_verbalized(run)
     text = printed(calibration_summary(stated, 80))

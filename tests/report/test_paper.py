@@ -35,7 +35,8 @@ def test_the_methods_of_one_system() -> None:
     assert result.methods() == (
         "The evaluation included 39 items of 20 clusters. The system answered 29 of them (a coverage of 74.4%) and "
         "declined 10. 1 item that failed was excluded. The loss of an answer was zero_one = 1 if pred != gt else 0. "
-        "Answers were ranked by their confidence. The metrics were accuracy, answer rate and AUGRC. Areas under curves "
+        "Answers were ranked by their confidence. The metrics were accuracy, answer rate, selective accuracy "
+        "and AUGRC. Areas under curves "
         "were integrated in the convention trapezoid. 95% confidence intervals were computed with a jackknife over 20 "
         "clusters and the t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. "
         f"{SOFTWARE}"
@@ -47,7 +48,8 @@ def test_the_methods_of_two_systems() -> None:
     assert result.methods() == (
         "The systems bold and shy were compared on 40 items of 20 clusters, matched by cluster and item. The coverage "
         "was 100.0% for bold and 75.0% for shy. The loss of an answer was zero_one = 1 if pred != gt else 0. Answers "
-        "were ranked by their confidence. The metrics were answer rate and AUGRC. Areas under curves were integrated "
+        "were ranked by their confidence. The metrics were answer rate, accuracy, selective "
+        "accuracy and AUGRC. Areas under curves were integrated "
         "in the convention trapezoid. 90% confidence intervals were computed with a jackknife over 20 clusters and the "
         "t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. If all clusters "
         "had the same value, the interval was an exact bound. Systems were compared by paired differences over the "
@@ -91,7 +93,8 @@ def test_the_methods_of_independent_items_without_errors() -> None:
     items = Items.from_arrays([1] * 20, [1] * 20, confidence=[0.9] * 20)
     assert evaluate(items, metrics="accuracy").methods() == (
         "The evaluation included 20 items, treated as independent. The system answered all of them. The metrics were "
-        "accuracy and answer rate. 95% confidence intervals were exact bounds, because all of 20 clusters had the same "
+        "accuracy, answer rate and selective accuracy. 95% confidence intervals were exact bounds, because all of "
+        "20 clusters had the same "
         f"values. {SOFTWARE}"
     )
 

@@ -1,4 +1,4 @@
-"""One table in six forms: what they say is the same, and no text in them becomes anything else."""
+"""One table in six formats: the same contents, and text from files stays text."""
 
 from __future__ import annotations
 
@@ -224,8 +224,8 @@ def test_a_text_keeps_to_the_width(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160, 200, None])
-def test_a_text_says_the_same_at_every_width(width: int | None) -> None:
-    """What does not fit stands below, in blocks that begin with the names of the rows; no word is broken."""
+def test_a_text_has_the_same_cells_at_every_width(width: int | None) -> None:
+    """Columns that do not fit are printed below, in blocks that begin with the names of the rows."""
     text = table_text(WIDE, width)
     assert text.count("0.134 [0.094, 0.176]") == 6
     assert text.count("0.0100") == 2
@@ -247,7 +247,7 @@ def test_a_small_p_value_is_not_printed_as_0() -> None:
     assert rows_of(render([table], "csv"))[1] == ["3e-09"]
 
 
-def test_a_value_that_rows_share_is_told_once() -> None:
+def test_a_repeated_value_is_printed_once() -> None:
     columns = (Column("a", once=True), Column("b", once=True), Column("c"))
     table = Table("", columns, (("x", "y", "1"), ("x", "y", "2"), ("x", "z", "3"), ("w", "z", "4")))
     assert table_text(table).splitlines()[2:] == ["x  y  1", "      2", "   z  3", "w  z  4"]
@@ -272,7 +272,7 @@ def test_wrapping_breaks_at_spaces_before_it_breaks_words() -> None:
     assert wrapped("", 4) == [""]
 
 
-def test_columns_that_say_nothing_are_left_out() -> None:
+def test_uninformative_columns_are_left_out() -> None:
     table = Table("", (Column("a"), Column("b"), Column("c")), (("", "all", "1"), ("", "x", "2")))
     assert [column.key for column in table.without_empty(a="", b="all").columns] == ["b", "c"]
 

@@ -125,7 +125,7 @@ def test_one_system() -> None:
     assert "figure" not in text
 
 
-def test_the_rule_of_the_loss_is_said_with_every_table() -> None:
+def test_every_table_has_the_rule_of_the_loss() -> None:
     careless, _ = careless_and_careful()
     rule = "loss zero_one = 1 if pred != gt else 0 (whole-number labels, no scale declared)"
     assert rule in printed(evaluate(careless, resamples=0))
@@ -196,7 +196,7 @@ def test_two_systems_do_not_mention_many_comparisons() -> None:
     assert "Intervals of differences: jackknife over 40 rows, t distribution" in text
 
 
-def test_what_is_not_compared_says_why() -> None:
+def test_a_missing_comparison_has_a_reason() -> None:
     careless, careful = careless_and_careful()
     silent = Items.from_arrays(
         careless.truth, careless.truth, abstained=[True] * 40, item=careless.item, confidence=[0.9] * 40
@@ -248,7 +248,7 @@ def test_confidences_with_the_same_numbers_are_read_once() -> None:
     assert names == {"", "llm", "total_evidence"}
 
 
-def test_a_risk_that_was_measured_elsewhere_says_where() -> None:
+def test_a_risk_beyond_its_coverage_has_a_note() -> None:
     # Three levels: 3 items answered first, then 5, then 2; beyond 0.3 the next threshold answers 0.8.
     items = Items.from_arrays([1] * 10, [1] * 9 + [0], confidence=[3] * 3 + [2] * 5 + [1] * 2)
     text = printed(evaluate(items, coverage_grid=(0.3, 0.5, 0.8, 0.9), resamples=0))
@@ -310,7 +310,7 @@ def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
     assert not re.search("script|style", page)
 
 
-def test_confidences_of_their_own_are_called_by_their_names() -> None:
+def test_systems_with_different_confidences_show_both_names() -> None:
     truth, item = [0, 1] * 20, list(range(40))
     signals = {"logit": [0.9] * 40, "vote": [0.8] * 40}
     sides = {name: Items.from_arrays(truth, [0] * 40, item=item, signals=signals) for name in ("A", "B")}
@@ -357,7 +357,7 @@ def test_a_table_of_two_goes_by_their_names() -> None:
         assert "right - left" not in shown
 
 
-def test_a_table_of_several_says_which_is_taken_from_which() -> None:
+def test_a_table_of_several_systems_names_both_sides() -> None:
     careless, careful = careless_and_careful()
     (table, _) = views.tables(compare({"A": careless, "B": careful, "C": careful}, resamples=20))
     headings = [column.title for column in table.readable.columns]

@@ -524,7 +524,8 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         >>> items = Items.from_arrays([1, 0] * 10, [1, 0] * 5 + [0, 1] * 5, confidence=[0.9] * 10 + [0.5] * 10)
         >>> print(evaluate(items, metrics="accuracy", interval="none").methods())
         The evaluation included 20 items, treated as independent. The system answered all of them. The metrics were
-        accuracy and answer rate. No confidence intervals were computed. All numbers were computed with abstain ...
+        accuracy, answer rate and selective accuracy. No confidence intervals were computed. All numbers were
+        computed with abstain ...
         """
         return self._methods()
 

@@ -152,7 +152,9 @@ def interval_lines(result: Result) -> list[str]:
         text += f"; {together if settings.simultaneous else 'each holds for one pair of systems'}"
         text += "; p-values are corrected for all pairs by Holm's method"
     if settings.margin is not None:
-        text += f"; the number of {noun}s needed is for a difference of {settings.margin:g} and a power of 80%"
+        text += (
+            f"; the number of {noun}s needed is for a difference of {settings.margin:g} and a power of 80%"
+        )
     return [*lines, text]
 
 
@@ -583,12 +585,13 @@ def summary(result: Result, width: int = console.WIDTH, *, explain: bool = False
         width: the width of the terminal.
         explain: whether to explain the terms below the footnote.
     """
-    parts = (
-        _summarize_system(result, width) if len(result.systems) == 1 else _summarize_comparison(result, width)
-    )
-    effect = (
-        [design_effect_line(system) for system in result.systems.values()] if len(result.systems) == 1 else []
-    )
+    first = [str(warning) for warning in result.warnings if warning.code == POSSIBLE_SCALE]
+    warnings = [text for text in warning_lines(result) if text not in first]
+    one = len(result.systems) == 1
+    parts = [format_item("!", text, width, "yellow") for text in first]
+    parts += [line()] if first else []
+    parts += (_summarize_system if one else _summarize_comparison)(result, warnings, width)
+    effect = [design_effect_line(result.only)] if one else []
     footnote = [f"{text[:1].upper()}{text[1:]}." for text in (*interval_lines(result), *effect) if text]
     parts += format_lines(" ".join(footnote), width, dim=True) if footnote else []
     if explain:

@@ -68,7 +68,7 @@ def before_and_after_diagram(
 
 
 def cumulative_difference_plot(
-    walk: CumulativeDifferences,
+    differences: CumulativeDifferences,
     *,
     level: float = 0.95,
     title: str = "Cumulative differences",
@@ -80,13 +80,13 @@ def cumulative_difference_plot(
     high in the range in which the line falls, and too low in the range in which it rises.
 
     Args:
-        walk: the result of `cumulative_differences`.
+        differences: the result of `cumulative_differences`.
         level: the probability that calibrated confidences stay within the band everywhere.
         title: the heading.
         subtitle: the line below it. Default: the test and the number of rows.
     """
-    height = walk.band(_validate.level(level))
-    points = _steps(walk)
+    height = differences.band(_validate.level(level))
+    points = _steps(differences)
     proportion = alt.X(
         "proportion:Q",
         title="proportion of rows, least confident first",
@@ -113,7 +113,10 @@ def cumulative_difference_plot(
         )
         .encode(x=proportion, y=alt.Y("difference:Q"), tooltip=tooltip)
     )
-    test = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
+    test = (
+        differences.reason
+        or f"Kolmogorov-Smirnov {differences.statistic:.2f}, p = {differences.p_value:.3f}, n = {differences.n:g}"
+    )
     subtitle = subtitle or f"{test}; grey: {100 * level:g}% band of calibrated confidences"
     return finish_chart(alt.layer(band, zero, line), title, subtitle, width=1.6 * _SIDE, height=_SIDE)
 
@@ -174,16 +177,17 @@ def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
     ]
 
 
-def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
+def _steps(differences: CumulativeDifferences) -> list[dict[str, Any]]:
     """Return one record per step. A long line is thinned to the lowest and the highest step of every part."""
-    kept = np.arange(len(walk.difference))
+    kept = np.arange(len(differences.difference))
     if len(kept) > _MOST_STEPS:
         stretches = np.array_split(kept, _MOST_STEPS // 2)
         ends = [
-            (part[walk.difference[part].argmin()], part[walk.difference[part].argmax()]) for part in stretches
+            (part[differences.difference[part].argmin()], part[differences.difference[part].argmax()])
+            for part in stretches
         ]
         kept = np.unique([0, *np.ravel(ends), len(kept) - 1])
-    columns = (walk.proportion[kept], walk.difference[kept], walk.confidence[kept])
+    columns = (differences.proportion[kept], differences.difference[kept], differences.confidence[kept])
     return [
         {
             "proportion": proportion,

@@ -90,14 +90,14 @@ def sides_of(result: Result, progress: Callable[[int], None] | None) -> list[Sid
 def shown_metrics(result: Result, optional: Collection[str]) -> list[str]:
     """Return the requested metrics that the page shows.
 
-    An optional metric is omitted if no system has the data for it: it is undefined for every system, or its formula
-    uses the counts N1 to N5 without guidance on which items to decline.
+    An optional metric is omitted if no system has the data for it: it is undefined for every system, or it reads
+    guidance on which items to decline, and there is none.
     """
     systems = result.systems.values()
     guided = any(GUIDANCE in system.basis.evaluated.metadata for system in systems)
 
     def available(name: str) -> bool:
-        if not guided and _sentences.uses_outcome_counts([result.specifications[name].summary]):
+        if not guided and GUIDANCE in result.specifications[name].needs:
             return False
         keys = [(system, key) for system in systems for key in system.estimates]
         return any(

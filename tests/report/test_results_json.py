@@ -24,13 +24,13 @@ def paired(left: Items, right: Items, **settings: Any) -> Any:
     return json.loads(encode(results_json(compare(left, right, **settings), NOW)))
 
 
-def test_one_input_gives_the_published_artifact() -> None:
+def test_one_input_gives_the_published_results_json() -> None:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
     found = single(items, confidence="all", loss="abs", resamples=300, seed=42)
     assert differences(load("expected_single_all.json"), found) == []
 
 
-def test_two_inputs_give_the_published_artifact() -> None:
+def test_two_inputs_give_the_published_results_json() -> None:
     left, right = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     found = paired(left, right, confidence="default", loss="abs_norm", resamples=300, seed=42)
     assert differences(load("expected_paired_default.json"), found) == []
@@ -52,7 +52,7 @@ def validator() -> jsonschema.Draft202012Validator:
 
 
 @pytest.mark.parametrize("resamples", [0, 1, 40])
-def test_artifacts_keep_to_the_schema(resamples: int, validator: jsonschema.Draft202012Validator) -> None:
+def test_results_follow_the_schema(resamples: int, validator: jsonschema.Draft202012Validator) -> None:
     left, right = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     one = single(left, confidence="all", resamples=resamples)
     two = paired(left, right, resamples=resamples)
@@ -77,7 +77,7 @@ def test_undefined_is_null_with_a_reason(validator: jsonschema.Draft202012Valida
     assert document["warnings"][0]["code"] == "nothing_answered"
 
 
-def test_a_run_that_failed_as_a_whole_gives_an_artifact_that_says_so(
+def test_a_run_without_any_answer_gives_results_with_a_reason(
     validator: jsonschema.Draft202012Validator,
 ) -> None:
     failed = Items.from_arrays([1, 0], [None, None], failed=[True, True], confidence=[0.5, 0.6])
@@ -95,7 +95,7 @@ def test_no_nan_ever_reaches_the_file() -> None:
     assert json.loads(text)["confidence_variants"]["confidence"]["aurc_full"] is None
 
 
-def test_where_the_numbers_came_from() -> None:
+def test_the_source_of_the_numbers() -> None:
     document = single(read(EXAMPLES / "run_a.json", mode="few_shot"), resamples=0)
     (source,) = document["inputs"]
     assert (source["run_id"], source["git_commit"], source["mode"]) == ("seeded-101", "0000065", "few_shot")
@@ -132,7 +132,7 @@ def test_a_delta_carries_its_verdict_and_its_systems(
     assert (accuracy["value"], accuracy["verdict"]) == ((-0.5, "left") if mirrored else (0.5, "right"))
 
 
-def test_metrics_alone_are_an_artifact_without_confidences(
+def test_requested_metrics_need_no_confidences(
     validator: jsonschema.Draft202012Validator,
 ) -> None:
     careless, careful = careless_and_careful()
@@ -147,7 +147,7 @@ def test_metrics_alone_are_an_artifact_without_confidences(
     assert both["metrics"]["deltas"]["accuracy"]["verdict"] == "right"
 
 
-def test_three_systems_are_no_artifact() -> None:
+def test_three_systems_have_no_results_json() -> None:
     careless, careful = careless_and_careful()
     three = compare({"A": careless, "B": careful, "C": careful}, metrics="accuracy", resamples=0)
     with pytest.raises(ArgumentError, match=r"one system or two, and there are 3; .*--format json"):
