@@ -90,14 +90,14 @@ def sides_of(result: Result, progress: Callable[[int], None] | None) -> list[Sid
 def shown_metrics(result: Result, optional: Collection[str]) -> list[str]:
     """Return the requested metrics that the page shows.
 
-    An optional metric is omitted if no system has the data for it: it is undefined for every system, or it reads
-    guidance on which items to decline, and there is none.
+    An optional metric is omitted if it is undefined for every system. Without guidance on which items to decline, the
+    reliable accuracy is omitted too, because it equals the selective accuracy.
     """
     systems = result.systems.values()
     guided = any(GUIDANCE in system.basis.evaluated.metadata for system in systems)
 
     def available(name: str) -> bool:
-        if not guided and GUIDANCE in result.specifications[name].needs:
+        if name == "reliable_accuracy" and not guided:
             return False
         keys = [(system, key) for system in systems for key in system.estimates]
         return any(
