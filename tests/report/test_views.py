@@ -371,4 +371,6 @@ def test_without_an_evaluated_item_the_summary_gives_the_reason_once() -> None:
     assert "\nWarnings\n  ! there is no item to evaluate: of 2 items, 2 failed and 0 have no label\n" in text
     assert "not reached" not in text
     assert "0 resamples" not in text
-    assert "No confidence intervals were requested" in printed(pair(interval="none"))
+    without = printed(pair(interval="none"))
+    assert "No confidence intervals were requested" in without
+    assert "AUGRC at coverage 1.00: no verdict without a confidence interval, B - A = -0.248" in without

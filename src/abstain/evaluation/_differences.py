@@ -197,6 +197,9 @@ class Difference:
     @property
     def finding(self) -> str:
         """The rest of the sentence: which system is better, by how much, or why that is inconclusive."""
+        if not self.compared and self.estimate.defined and not self.estimate.reason:
+            difference = f"{self.right} - {self.left} = {self.estimate}"
+            return f"no verdict without a confidence interval, {difference}"
         if not self.compared:
             return f"cannot compare {self.left} and {self.right}: {self.estimate.reason}"
         if self.basis == OWN_COVERAGES:
