@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline, Rank
-from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
+from abstain.evaluation._evaluate import DEFAULT_AREA_COVERAGE, DEFAULT_GRID, compare, evaluate
 from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._result import ConfidenceResult, Deltas, Population, Result, Settings, SystemResult
 from abstain.evaluation._warnings import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._profile import Line, OperatingPoints, Profile
 
 __all__ = [
+    "DEFAULT_AREA_COVERAGE",
     "DEFAULT_GRID",
     "NEVER_EQUAL",
     "OWN_COVERAGES",

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 Output = TypeVar("Output")
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+DEFAULT_AREA_COVERAGE = 0.5
 
 
 def evaluate(
@@ -85,7 +86,7 @@ def evaluate(
     by: str | Sequence[str] | None = None,
     loss: Loss | None = None,
     coverage_grid: Iterable[float] = DEFAULT_GRID,
-    area_coverage: float = 0.5,
+    area_coverage: float = DEFAULT_AREA_COVERAGE,
     convention: str = "trapezoid",
     reference: str | None = None,
     margin: float | None = None,

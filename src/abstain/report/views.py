@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from abstain.evaluation import DEFAULT_GRID, OWN_COVERAGES, POSSIBLE_SCALE, Key
+from abstain.evaluation import DEFAULT_AREA_COVERAGE, DEFAULT_GRID, OWN_COVERAGES, POSSIBLE_SCALE, Key
 from abstain.inference import Estimate
 from abstain.report import console
 from abstain.report.console import format_item, format_lines, format_table, line
@@ -279,8 +279,8 @@ def areas_table(system: SystemResult) -> Table:
         *(Column(key, title, estimate=True) for title, key in headings.items()),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *(system[slot].estimates[key] for key in headings.values()))
-        for slot, name in distinct_rankings(system).items()
+        (name, *(system[confidence_name].estimates[key] for key in headings.values()))
+        for confidence_name, name in distinct_rankings(system).items()
     )
     return Table("", columns, rows, _reasons(rows, columns))
 
@@ -292,11 +292,13 @@ def distinct_rankings(system: SystemResult) -> dict[str, str]:
     """
     first: dict[tuple[object, ...], str] = {}
     names: dict[str, list[str]] = {}
-    for slot, variant in system.items():
+    for confidence_name, variant in system.items():
         curve = variant.curve
         same = (curve.threshold.tobytes(), curve.coverage.tobytes(), curve.selective_risk.tobytes())
-        names.setdefault(first.setdefault(same, slot), []).append(system.confidences[slot])
-    return {slot: " = ".join(parts) for slot, parts in names.items()}
+        names.setdefault(first.setdefault(same, confidence_name), []).append(
+            system.confidences[confidence_name]
+        )
+    return {confidence_name: " = ".join(parts) for confidence_name, parts in names.items()}
 
 
 def _unranked_table(system: SystemResult) -> Table:
@@ -527,7 +529,9 @@ def _side_value(result: Result, each: Difference, name: str) -> Cell:
 
 
 def _ranks(result: Result, each: Difference, name: str) -> tuple[int | None, int | None]:
-    ranks = [result.ranks.get((name, slot, each.metric)) for slot in (each.confidence, "")]
+    ranks = [
+        result.ranks.get((name, confidence_name, each.metric)) for confidence_name in (each.confidence, "")
+    ]
     rank = None if each.group else ranks[0] or ranks[1]
     return (None, None) if rank is None else (rank.best, rank.worst)
 
@@ -550,10 +554,10 @@ def systems_table(result: Result) -> Table:
     rows = []
     for name, system in result.systems.items():
         population = system.population
-        for slot, confidence in system.confidences.items() or (("", ""),):
+        for confidence_name, confidence in system.confidences.items() or (("", ""),):
             cells: list[Cell] = [name, confidence, population.items, population.answered, system.coverage]
             for metric in names:
-                own = slot if Key(slot, metric) in system.estimates else ""
+                own = confidence_name if Key(confidence_name, metric) in system.estimates else ""
                 cells.append(system.estimates[Key(own, metric)])
                 if metric in ranked:
                     cells.append(str(result.ranks.get((name, own, metric)) or "none"))
@@ -610,6 +614,8 @@ def _summarize_system(result: Result, warnings: Sequence[str], width: int) -> li
     if system.loss is not None:
         parts += [*format_lines(f"Risk is the mean of {loss_line(system.loss)}.", width), line()]
     areas = areas_table(system)
+    if len(system) and system.settings.area_coverage == DEFAULT_AREA_COVERAGE:
+        areas = areas.only(range(4))  # without the truncated area, so that the table fits 80 columns
     if areas.rows:
         parts.append(format_table(areas, width))
     if population.answered and 0 < len(system) <= _SIDE_BY_SIDE:
