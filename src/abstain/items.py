@@ -487,6 +487,12 @@ class Items:
                 "(engine, --engine: numpy)"
             )
 
+    @property
+    def unit_noun(self) -> str:
+        """The noun for a unit of the confidence intervals: a cluster, or a row if the source names no clusters."""
+        independent = "cluster" in self.unnamed and self.cluster_noun == "cluster"
+        return "row" if independent else self.cluster_noun
+
     @cached_property
     def cluster_ids(self) -> NDArray[Any]:
         """The distinct cluster ids, ascending."""

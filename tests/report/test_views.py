@@ -306,7 +306,7 @@ def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
     page = result_html(few)
     assert '<th>confidence</th><th class="number">AURC</th>' in page
     assert f'<td class="number">{few["confidence"].augrc}</td>' in page
-    assert "<p>warnings</p><ul><li>the confidence intervals are based on 8 clusters" in page
+    assert "<p>warnings</p><ul><li>the confidence intervals are based on 8 rows" in page
     assert not re.search("script|style", page)
 
 

@@ -677,7 +677,7 @@ def _system_result(
         settings=settings,
         provenance={**source.provenance, **system.percent_provenance},
         warnings=(*general, *left_out_warnings(estimates, population)),
-        cluster_noun=evaluated.cluster_noun,
+        cluster_noun=evaluated.unit_noun,
         design_effect=math.nan if settings.interval == NONE else system.design_effect(),
         calibrations=request.calibrations,
         confidences={name: confidence.name for name, confidence in system.confidences.items()},

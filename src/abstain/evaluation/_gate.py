@@ -249,7 +249,7 @@ def gate(
         _guarded(_checked(condition, value, without_answers=without_answers), conditions, comparison)
         for condition, value in zip(conditions, measured, strict=True)
     ]
-    noun = evaluated[0].cluster_noun if evaluated else items.cluster_noun
+    noun = evaluated[0].cluster_noun if evaluated else items.unit_noun
     if policy_check is not None:
         clusters = len(items.evaluated.cluster_ids)
         checks.append(_policy_gate_check(policy_check))

@@ -181,7 +181,7 @@ class PairedDifferences:
             matched=matched,
             coverage=coverage,
             p=p_value(estimate),
-            cluster_noun=first.evaluated.cluster_noun,
+            cluster_noun=first.evaluated.unit_noun,
         )
 
     def _obstacle(

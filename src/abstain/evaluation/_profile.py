@@ -222,7 +222,7 @@ def _contrasts(
             p=p_values[name],
             p_adjusted=p_adjusted,
             family=len(others),
-            cluster_noun=evaluated.cluster_noun,
+            cluster_noun=evaluated.unit_noun,
         )
         for name, p_adjusted in zip(others, adjusted, strict=True)
     }

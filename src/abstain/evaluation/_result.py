@@ -207,7 +207,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         settings: the settings of the evaluation.
         provenance: the origin of the items.
         warnings: warnings that apply to all of its numbers.
-        cluster_noun: the noun for a cluster.
+        cluster_noun: the noun for a cluster; "row" if the source names none.
         design_effect: the variance of the mean loss, divided by that of independent answers; NaN if no cluster has
             several answers, and without intervals.
         calibrations: the calibration files of calibrated confidences.

@@ -48,7 +48,7 @@ def general_warnings(
     items: Items, population: Population, settings: Settings, *, ranked: bool, loss_named: bool
 ) -> tuple[ResultWarning, ...]:
     """Return the warnings that apply to all numbers of a system."""
-    noun = items.cluster_noun
+    noun = items.unit_noun
     if not population.items:
         return (ResultWarning("nothing_evaluated", nothing_evaluated(items)),)
     column = items.provenance.get("possible_cluster")

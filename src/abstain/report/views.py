@@ -125,7 +125,7 @@ def basis_line(result: Result) -> str:
     text = format_count(matching.evaluated, "item")
     if any(map(is_clustered, result.systems.values())):
         text += f" of {format_count(matching.clusters, noun)}"
-    text += f", matched by {' and '.join(matching.by)}"
+    text += f", matched by {' and '.join(matching.by).replace('rows', 'the order of rows')}"
     left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
     where = "only in" if len(result.systems) == 2 else "not in all systems, of"
     left_out += [f"{count:,} {where} {name}" for name, count in matching.clusters_unmatched.items() if count]
@@ -134,7 +134,7 @@ def basis_line(result: Result) -> str:
 
 def interval_lines(result: Result) -> list[str]:
     """Return how the confidence intervals were computed: those of single numbers, and those of differences."""
-    settings, noun = result.settings, cluster_noun(result)
+    settings, noun = result.settings, result.cluster_noun
     level = f"{100 * settings.level:g}% confidence intervals"
     own = [estimate for system in result.systems.values() for estimate in system.estimates.values()]
     compared = [each for each in result.differences if each.compared]
@@ -156,11 +156,6 @@ def interval_lines(result: Result) -> list[str]:
             f"; the number of {noun}s needed is for a difference of {settings.margin:g} and a power of 80%"
         )
     return [*lines, text]
-
-
-def cluster_noun(result: Result) -> str:
-    """Return the noun for a cluster: "row" if the sources name no clusters."""
-    return result.cluster_noun if any(map(is_clustered, result.systems.values())) else "row"
 
 
 def _methods(estimates: Iterable[Estimate], noun: str) -> str:
@@ -268,12 +263,16 @@ def requested_metrics(system: SystemResult) -> list[str]:
     return list(dict.fromkeys(key.metric for key in keys))
 
 
-def areas_table(system: SystemResult) -> Table:
-    """Return the areas of every confidence of one system; without a confidence, the metrics that need none."""
+def areas_table(system: SystemResult, *, truncated: bool = True) -> Table:
+    """Return the areas of every confidence of one system; without a confidence, the metrics that need none.
+
+    With `truncated`, the table has the AURC up to a smaller coverage, too.
+    """
     if not system.variants:
         return _unranked_table(system)
     end = f"{system.settings.area_coverage:g}"
-    headings = {"AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc", f"AURC@{end}": f"aurc_at_coverage@{end}"}
+    headings = {"AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc"}
+    headings |= {f"AURC@{end}": f"aurc_at_coverage@{end}"} if truncated else {}
     columns = (
         Column("confidence"),
         *(Column(key, title, estimate=True) for title, key in headings.items()),
@@ -613,9 +612,8 @@ def _summarize_system(result: Result, warnings: Sequence[str], width: int) -> li
     parts += console.format_warnings(warnings, width)
     if system.loss is not None:
         parts += [*format_lines(f"Risk is the mean of {loss_line(system.loss)}.", width), line()]
-    areas = areas_table(system)
-    if len(system) and system.settings.area_coverage == DEFAULT_AREA_COVERAGE:
-        areas = areas.only(range(4))  # without the truncated area, so that the table fits 80 columns
+    # The truncated area is shown only if its end was named, so that the table fits 80 columns.
+    areas = areas_table(system, truncated=system.settings.area_coverage != DEFAULT_AREA_COVERAGE)
     if areas.rows:
         parts.append(format_table(areas, width))
     if population.answered and 0 < len(system) <= _SIDE_BY_SIDE:

@@ -23,7 +23,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.evaluation import Result
 from abstain.metrics.registry import metric_name
 from abstain.report import CHART_FORMATS as FORMATS
-from abstain.report.charts._look import COLOURS, cluster_noun, describe_interval, unchecked
+from abstain.report.charts._look import COLOURS, describe_interval, unchecked
 from abstain.report.charts._notebook import chart_svg, specification, title_text
 from abstain.report.charts.calibration import (
     before_and_after_diagram,
@@ -51,7 +51,6 @@ __all__ = [
     "chart_content",
     "chart_format",
     "chart_svg",
-    "cluster_noun",
     "content_hash",
     "cumulative_difference_plot",
     "curves_chart",
@@ -163,7 +162,7 @@ def _draw_reliability(system: SystemResult, options: ChartOptions) -> Chart:
             f"the confidence {name} is not within 0 and 1, or is known not to be a probability{others}; name another "
             "(confidence, --of)"
         )
-    return reliability_diagram(curves[name], title=f"Reliability of {name}", noun=cluster_noun(system))
+    return reliability_diagram(curves[name], title=f"Reliability of {name}", noun=system.cluster_noun)
 
 
 SYSTEM_CHARTS: dict[str, Callable[[SystemResult, ChartOptions], Chart]] = {

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 from altair.utils import schemapi
 
-from abstain.evaluation import Result
 from abstain.report.charts._notebook import ChartRows, offline_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from abstain.evaluation import SystemResult
     from abstain.inference import Estimate
 
     Chart = alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.Chart
@@ -74,13 +72,6 @@ def describe_interval(estimate: Estimate, noun: str) -> str:
     drawn = "" if estimate.drawn is None else f", {estimate.resamples:,} resamples of {noun}s"
     method = estimate.method.replace("clusters", f"{noun}s")
     return f"{100 * estimate.level:g}% confidence intervals: {method}{drawn}"
-
-
-def cluster_noun(result: SystemResult | Result) -> str:
-    """Return the word for a cluster; "row" if no cluster column was named, so that each row is a cluster."""
-    systems = result.systems.values() if isinstance(result, Result) else [result]
-    named = any("cluster" not in system.basis.evaluated.unnamed for system in systems)
-    return result.cluster_noun if named or result.cluster_noun != "cluster" else "row"
 
 
 def heading(

@@ -100,7 +100,7 @@ def risk_coverage_chart(
         )
     )
     guaranteed = _guaranteed_points(points, top) if risk == "selective" else []
-    subtitle = _describe_band(system.settings, _look.cluster_noun(system))
+    subtitle = _describe_band(system.settings, system.cluster_noun)
     subtitle += "; grey area: declined by the model" if system.population.abstained else ""
     if guaranteed:
         subtitle += f"; triangles: guaranteed risk, {100 * system.settings.level:g}% sure"
@@ -152,7 +152,7 @@ def systems_chart(
         .mark_text(align="left", dx=8, fontSize=11, color=_look.INK)
         .encode(x=_COVERAGE_AXIS, y="risk:Q", text="system:N"),
     ]
-    subtitle = [_describe_band(result.settings, _look.cluster_noun(result))] if banded else []
+    subtitle = [_describe_band(result.settings, result.cluster_noun)] if banded else []
     if len(result.systems) > len(names):
         subtitle.append(f"not drawn: {_shorten_list(list(result.systems)[len(names) :])}")
     title = f"{risk.capitalize()} risk, {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"

@@ -13,15 +13,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import INCONCLUSIVE
 from abstain.metrics.registry import METRICS, metric_name
-from abstain.report.charts._look import (
-    BLUE,
-    GREY,
-    INK,
-    chart_of,
-    cluster_noun,
-    describe_interval,
-    finish_chart,
-)
+from abstain.report.charts._look import BLUE, GREY, INK, chart_of, describe_interval, finish_chart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +40,7 @@ def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title:
     key = _find_key(metric, keys)
     estimates = {name: variant.estimates[key] for name, variant in system.items()}
     order = sorted(estimates, key=lambda name: (not estimates[name].defined, estimates[name].value))
-    subtitle = describe_interval(next(iter(estimates.values())), cluster_noun(system))
+    subtitle = describe_interval(next(iter(estimates.values())), system.cluster_noun)
     specification = METRICS.get(key.partition("@")[0])
     if specification and (specification.unit, specification.direction) == ("loss", "lower"):
         subtitle += "; lower is better"
@@ -84,7 +76,7 @@ def differences_chart(
         (label, each.estimate, _UNDECIDED if each.winner is None else _DECIDED)
         for label, each in zip(_labels(shown), shown, strict=True)
     ]
-    intervals = describe_interval(shown[0].estimate, cluster_noun(result))
+    intervals = describe_interval(shown[0].estimate, result.cluster_noun)
     if shown[0].family > 1 and not result.settings.simultaneous:
         intervals += "; each for one comparison by itself"
     subtitle = [intervals, f"{_describe_sides(shown)}; hollow: inconclusive or not comparable"]

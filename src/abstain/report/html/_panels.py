@@ -17,7 +17,7 @@ from abstain.items import GUIDANCE
 from abstain.losses import SHARES
 from abstain.metrics.registry import metric_name
 from abstain.report import charts, coverage, views
-from abstain.report.charts import cluster_noun, describe_interval, intervals
+from abstain.report.charts import describe_interval, intervals
 from abstain.report.html import _sentences
 from abstain.report.html._parts import (
     Explorer,
@@ -137,7 +137,7 @@ def population_panel(result: Result) -> Panel:
     else:
         for system in result.systems.values():
             parts += [_heading(system)] if len(result.systems) > 1 else []
-            parts.append(_strip(system, cluster_noun(result)))
+            parts.append(_strip(system, result.cluster_noun))
     return Panel("population", "Evaluated items", "Items", parts)
 
 
@@ -191,7 +191,7 @@ def compared_panel(result: Result, sides: Sequence[Side], metrics: Collection[st
     """Return the panel of a comparison: both values and differences of two systems, a ranking of more than two."""
     if len(result.systems) == 1:
         return None
-    noun = cluster_noun(result)
+    noun = result.cluster_noun
     own = [each for system in result.systems.values() for each in system.estimates.values()]
     typical = _sentences.typical_estimate(own) or result.first.coverage
     intervals_of_values = describe_interval(typical, noun)
@@ -365,7 +365,7 @@ def _areas(side: Side, whose: str) -> list[Part]:
     keys = [key for key in keys if key in first.estimates]
     several = len(system) > 1
     areas = Table(
-        f"Areas; lower is better. {sentence(describe_interval(first.augrc, cluster_noun(system)))}",
+        f"Areas; lower is better. {sentence(describe_interval(first.augrc, system.cluster_noun))}",
         (Column("confidence"), *(Column(key, metric_name(key), digits=3, estimate=True) for key in keys)),
         tuple((name, *(variant.estimates[key] for key in keys)) for name, variant in system.items()),
     )
@@ -400,7 +400,7 @@ def _unranked(system: SystemResult, whose: str) -> list[Part]:
     if not table.rows:
         return []
     title = "Metrics that need no confidence"
-    intervals_of_values = sentence(describe_interval(system.coverage, cluster_noun(system)))
+    intervals_of_values = sentence(describe_interval(system.coverage, system.cluster_noun))
     rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
     table = replace(table, rows=rows, title=f"{title}. {intervals_of_values}")
     return [TableView(table, f"{title}{whose}")]
@@ -430,7 +430,7 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
             f"{words} {_sentences.describe_band(side.system)}",
             Explorer(
                 figures,
-                cluster_noun(side.system),
+                side.system.cluster_noun,
                 proportion=side.system.loss is not None and side.system.loss.name in SHARES,
                 sure=format_percent(side.system.settings.level),
             ),
@@ -452,7 +452,7 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
             elif (same := (side.label, curve.confidence.tobytes(), curve.count.tobytes())) not in seen:
                 seen.add(same)
                 words = f"Reliability of {title}: accuracy against stated confidence"
-                chart = charts.reliability_diagram(curve, title=title, noun=cluster_noun(side.system))
+                chart = charts.reliability_diagram(curve, title=title, noun=side.system.cluster_noun)
                 figures.append(figure(chart, words))
     if not figures:
         return None
@@ -460,7 +460,7 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
     words = (
         "Answers are grouped into ten bins by their confidence, which is read as the probability that an answer is "
         "right (loss 0). On the diagonal, confidence and accuracy agree; below it the model is overconfident. Bars are "
-        f"{100 * system.settings.level:g}% confidence intervals of the accuracy over {cluster_noun(system)}s. The "
+        f"{100 * system.settings.level:g}% confidence intervals of the accuracy over {system.cluster_noun}s. The "
         "strip below counts the answers."
     )
     parts: list[Part] = [words, Gallery(figures)]
@@ -476,7 +476,7 @@ def metric_panels(result: Result, metrics: Collection[str]) -> list[Panel]:
         return []
     names = [name for name in table if table.keys_of[name].metric in metrics]
     panels = [_safety(table, names)] if names else []
-    return [*panels, _groups(table, names, cluster_noun(result))] if table.groups else panels
+    return [*panels, _groups(table, names, result.cluster_noun)] if table.groups else panels
 
 
 def _safety(table: MetricTable, names: Sequence[str]) -> Panel:
@@ -600,7 +600,7 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
     keys = [-loss[wrong], *(-confidence[wrong] for confidence in first.values())]
     wrong = wrong[np.lexsort(keys)][:most]
     texts = [key for key in evaluated.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
-    noun = cluster_noun(system)
+    noun = system.cluster_noun
     rows = tuple(
         (
             str(evaluated.cluster[row]),

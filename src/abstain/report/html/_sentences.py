@@ -6,13 +6,12 @@ They phrase the verdicts of the result. Nothing is decided here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from abstain.evaluation import Key
 from abstain.inference import Estimate, number_text
 from abstain.losses import SHARES
-from abstain.report.charts import cluster_noun, describe_interval, metric_name
+from abstain.report.charts import describe_interval, metric_name
 from abstain.report.views import (
     choose_differences,
     conclusion_lines,
@@ -115,10 +114,7 @@ def answers_loss(system: SystemResult, profile: Profile | None) -> Estimate | No
     points = next(iter(profile.points.values()), None) if profile is not None else None
     if points is not None and len(points):
         return Estimate(points.selective_risk[-1], points.selective_low[-1], points.selective_high[-1])
-    accuracy = system.estimates.get(Key("", "selective_accuracy"))
-    if system.loss.name != "zero_one" or accuracy is None or not accuracy.defined:
-        return None
-    return replace(accuracy, value=1.0 - accuracy.value, low=1.0 - accuracy.high, high=1.0 - accuracy.low)
+    return system.error_rate if system.loss.name == "zero_one" and system.error_rate.defined else None
 
 
 def _describe_answers(system: SystemResult, profile: Profile | None) -> str:
@@ -299,10 +295,6 @@ def findings(result: Result, metrics: Collection[str]) -> list[str]:
         kept = {*headline_metrics(result), "risk"}
         differences = [each for each in differences if each.metric in kept]
     lines = [f"{line}." for line in conclusion_lines(result, differences)]
-    if cluster_noun(result) == "row":
-        lines = [
-            line.replace("more clusters", "more rows").replace("many clusters", "many rows") for line in lines
-        ]
     if len(lines) > _MOST_FINDINGS:
         lines[_MOST_FINDINGS:] = [f"The table has {len(lines) - _MOST_FINDINGS:,} more differences."]
     return lines
@@ -342,7 +334,6 @@ def rank_verdict(result: Result, name: str, rank: Rank | None) -> str:
 
 def _compare_two(result: Result, each: Difference) -> str:
     """Return the finding on two systems as a sentence with both values and their difference."""
-    each = replace(each, cluster_noun=cluster_noun(result))
     if not each.compared:
         return f"{each.sentence}."
     several = len({other.confidence for other in result.differences} - {""}) > 1
@@ -432,7 +423,7 @@ def describe_items(result: Result, *, details: bool = True) -> str:
 
     Clusters that were left out of a comparison are in the details.
     """
-    matching, noun = result.matching, cluster_noun(result)
+    matching, noun = result.matching, result.cluster_noun
     items = result.population.items if matching is None else matching.evaluated
     clusters = result.population.included if matching is None else matching.clusters
     if noun == "row":
@@ -483,7 +474,7 @@ def describe_band(system: SystemResult) -> str:
     held = "at all thresholds together" if settings.simultaneous else "at each threshold by itself"
     return (
         f"The band shows the {100 * settings.level:g}% confidence interval of the risk {held} ({settings.interval} "
-        f"over {cluster_noun(system)}s). If no answer was wrong, it reaches up to the exact bound."
+        f"over {system.cluster_noun}s). If no answer was wrong, it reaches up to the exact bound."
     )
 
 
@@ -556,7 +547,7 @@ def typical_estimate(estimates: Iterable[Estimate]) -> Estimate | None:
 
 def _inference_definitions(result: Result) -> dict[str, str]:
     """Return the definitions of intervals and verdicts: of single numbers, and of differences."""
-    settings, system, noun = result.settings, result.first, cluster_noun(result)
+    settings, system, noun = result.settings, result.first, result.cluster_noun
     terms = {}
     typical = typical_estimate(system.estimates.values())
     if typical is not None:
