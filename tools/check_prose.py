@@ -14,7 +14,6 @@ import argparse
 import ast
 import io
 import re
-import subprocess
 import sys
 import tokenize
 from collections import Counter
@@ -145,6 +144,19 @@ ALLOWED = (
 _SKIPPED = re.compile(r"^tests/data/|^fuzz/corpus/|^fuzz/_oracles\.py$|^src/abstain/runs/_prompts\.py$")
 
 
+_FOLDERS = (
+    "benchmarks",
+    "docs",
+    "fuzz",
+    "offline",
+    "simulations",
+    "src",
+    "tests",
+    "tests_browser",
+    "tests_spark",
+)
+
+
 class Text(NamedTuple):
     """A piece of prose."""
 
@@ -175,7 +187,7 @@ def read_texts(path: Path, content: str) -> Iterator[Text]:
         yield from _markdown_texts(path, content, kind)
     elif path.suffix == ".py":
         yield from _python_texts(path, content)
-    elif path.suffix in (".html", ".jinja"):
+    elif path.suffix == ".html":
         for number, line in enumerate(content.splitlines(), 1):
             yield Text(path, number, "template", re.sub(r"<[^>]*>|\{[{%].*?[}%]\}", " ", line))
 
@@ -291,19 +303,13 @@ def find_habits(texts: Iterator[Text]) -> Iterator[Finding]:
 
 
 def project_files(chosen: Sequence[str]) -> list[Path]:
-    """Return the files with prose among those under version control."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *chosen],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    suffixes = (".md", ".py", ".html", ".jinja")
+    """Return the files with prose in the chosen files and folders. Default: the whole project."""
+    places = [ROOT / name for name in chosen] or [*ROOT.glob("*.md"), *(ROOT / name for name in _FOLDERS)]
+    files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
     return [
-        ROOT / name
-        for name in listed
-        if name.endswith(suffixes) and not _SKIPPED.search(name) and (ROOT / name).exists()
+        file
+        for file in files
+        if file.suffix in (".md", ".py", ".html") and not _SKIPPED.search(file.relative_to(ROOT).as_posix())
     ]
 
 
@@ -313,7 +319,6 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", help="Files and folders. Default: the whole project.")
     parser.add_argument("--count", action="store_true", help="Print how often each rule is broken.")
     arguments = parser.parse_args()
-    own = Path(__file__).resolve()
     findings = [
         finding
         for path in project_files(arguments.paths)

@@ -102,7 +102,7 @@ def test_a_table_can_be_read_from_a_pipe(tmp_path: Path) -> None:
         assert hashlib.sha256(text.encode()).hexdigest() in json.dumps(outputs[1])
     refused = shell(f'cd {tmp_path} && "$A" -m abstain compare <(cat t.csv)')
     assert refused.returncode == 2
-    assert "give at least two inputs to compare, got 1" in refused.stderr
+    assert "pass at least two inputs to compare, got 1" in refused.stderr
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/tty"])
