@@ -322,7 +322,6 @@ def main() -> int:
     findings = [
         finding
         for path in project_files(arguments.paths)
-        if path != own
         for finding in find_habits(read_texts(path, path.read_text(encoding="utf-8")))
     ]
     if arguments.count:
