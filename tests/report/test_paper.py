@@ -54,7 +54,7 @@ def test_the_methods_of_two_systems() -> None:
         "t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. If all clusters "
         "had the same value, the interval was an exact bound. Systems were compared by paired differences over the "
         "same items. AUGRC was compared at matched coverage, the largest coverage that both systems of a pair reached. "
-        "Differences were tested two-sided at a significance level of 0.1. The margin of equivalence and "
+        "Differences were tested two-sided at a level of 0.1. The margin of equivalence and "
         f"non-inferiority was 0.02. {SOFTWARE}"
     )
 
@@ -94,7 +94,7 @@ def test_the_methods_of_independent_items_without_errors() -> None:
     assert evaluate(items, metrics="accuracy").methods() == (
         "The evaluation included 20 items, treated as independent. The system answered all of them. The metrics were "
         "accuracy, answer rate and selective accuracy. 95% confidence intervals were exact bounds, because all of "
-        "20 clusters had the same "
+        "20 rows had the same "
         f"values. {SOFTWARE}"
     )
 

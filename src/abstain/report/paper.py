@@ -132,7 +132,7 @@ def _describe_intervals(result: Result) -> list[str]:
     estimates += [each.estimate for each in result.differences]
     methods = {each.method for each in estimates if each.interval is not None}
     level = f"{100 * settings.level:g}% confidence intervals were"
-    clusters = f"{intervals.clusters:,} clusters"
+    clusters = format_count(intervals.clusters, result.cluster_noun)
     if not methods:
         return ["No confidence intervals were computed."]
     sentences = []
@@ -179,7 +179,7 @@ def _describe_comparison(result: Result) -> list[str]:
             "systems of a pair reached."
         )
     pairs = max(each.family for each in compared)
-    tests = f"Differences were tested two-sided at a significance level of {1.0 - settings.level:.3g}"
+    tests = f"Differences were tested two-sided at a level of {1.0 - settings.level:.3g}"
     if pairs > 1:
         tests += f", and p-values were corrected with Holm's method for {pairs} pairs of systems"
     sentences.append(f"{tests}.")

@@ -106,15 +106,16 @@ def _interval_in_percent(estimate: Estimate) -> str:
 def answers_loss(system: SystemResult, profile: Profile | None) -> Estimate | None:
     """Return the mean loss of all answers with its interval; None if it was not evaluated.
 
-    It is the selective risk at the last operating point. With a loss of 0 or 1 it is the proportion of wrong answers,
-    which is also 1 - selective accuracy.
+    With a loss of 0 or 1 it is the error rate. Otherwise it is the selective risk at the last operating point.
     """
     if not system.population.answered or system.loss is None:
         return None
+    if system.loss.name == "zero_one":
+        return system.error_rate if system.error_rate.defined else None
     points = next(iter(profile.points.values()), None) if profile is not None else None
-    if points is not None and len(points):
-        return Estimate(points.selective_risk[-1], points.selective_low[-1], points.selective_high[-1])
-    return system.error_rate if system.loss.name == "zero_one" and system.error_rate.defined else None
+    if points is None or not len(points):
+        return None
+    return Estimate(points.selective_risk[-1], points.selective_low[-1], points.selective_high[-1])
 
 
 def _describe_answers(system: SystemResult, profile: Profile | None) -> str:
