@@ -221,7 +221,7 @@ def test_the_better_side_is_named_whatever_its_position(order: tuple[str, str], 
         page
     )
     assert "good answers 100% of the items; 0% of its answers are wrong [0%, " in words(page)
-    assert "bad answers 100% of the items; 50.0% of its answers are wrong" in words(page)
+    assert "bad answers 100% of the items; 50% of its answers are wrong" in words(page)
     assert "bad is better" not in words(page)
     assert "bad makes fewer" not in words(page)
     first, second = order
@@ -248,7 +248,7 @@ def test_who_answers_more_is_higher_not_better() -> None:
         assert conclusions(page)["Cmax"] == "no winner"
         other = "right" if side == "left" else "left"
         assert f"{side} answers 100% of the items" in words(page)
-        assert f"{other} answers 50.0% of the items" in words(page)
+        assert f"{other} answers 50% of the items" in words(page)
         (row,) = [row for row in tables(page)["Differences"] if row[0] == "Cmax"]
         assert row[-2].startswith("-0.500" if side == "left" else "0.500")
         assert conclusions(page)["AUGRC"] == "not comparable"
@@ -366,7 +366,7 @@ def test_safety_and_groups_have_panels() -> None:
 def test_a_report_can_have_only_named_metrics() -> None:
     items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True])
     page = report_html(evaluate(items, metrics="accuracy", resamples=20))
-    assert "The model answers 2 of 3 items (66.7%) and declines 1; 50.0% of its answers are wrong" in words(
+    assert "The model answers 2 of 3 items (66.7%) and declines 1; 50% of its answers are wrong" in words(
         page
     )
     assert explorer(page)["curves"] == []

@@ -19,6 +19,7 @@ from abstain.report.views import (
     is_usual,
     requested_metrics,
 )
+from abstain.thresholds import format_percent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -46,19 +47,6 @@ OUTCOME_COUNTS = (
     "N1: right answers to items that should be answered. N2: wrong answers to these items. N3: abstentions from these "
     "items. N4: answers to items that should be declined. N5: abstentions from items that should be declined."
 )
-
-
-def format_percent(value: float) -> str:
-    """Return a proportion in percent, with one decimal, or two significant digits if it is small.
-
-    >>> format_percent(0.7683), format_percent(0.00049), format_percent(0.0), format_percent(1.0)
-    ('76.8%', '0.049%', '0%', '100%')
-    """
-    percent = 100.0 * value
-    if percent in (0.0, 100.0):
-        return f"{percent:.0f}%"
-    decimals = 1 if abs(percent) >= 0.1 else 1 - math.floor(math.log10(abs(percent)))
-    return f"{percent:.{decimals}f}%"
 
 
 @dataclass(frozen=True, slots=True)
