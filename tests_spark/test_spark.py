@@ -268,7 +268,8 @@ def test_errors_give_the_number_of_rows(spark: Any) -> None:
     ):
         abstain.evaluate(rows, engine="duckdb")
     with pytest.raises(
-        ArgumentError, match="is aggregated by abstain.evaluate, in the cluster; for anything else"
+        ArgumentError,
+        match="is aggregated by abstain.evaluate, in the cluster; for anything that needs its rows",
     ):
         abstain.read(rows)
     twins = spark.createDataFrame([(1, 1, 0.5)], "truth int, prediction int, Truth double")
