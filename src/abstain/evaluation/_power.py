@@ -102,7 +102,7 @@ def power(
     >>> from abstain import Items
     >>> items = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     >>> print(power(items, metric="accuracy", difference=0.1))
-    132 clusters are needed to detect a difference of 0.1 in accuracy with a power of 80% at level 0.95
+    132 rows are needed to detect a difference of 0.1 in accuracy with a power of 80% at level 0.95
     """
     named = find_metric(metric) if isinstance(metric, str) else metric
     key = getattr(named, "key", str(getattr(named, "name", metric)))
