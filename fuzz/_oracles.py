@@ -49,14 +49,14 @@ _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 _NOT_AGGREGATED = "--engine: numpy"
 # Messages with which a command may refuse valid data. Each follows from a definition.
 REFUSALS = (
-    r"there is no (?:signal|confidence|item to (?:judge|evaluate))",
+    r"there is no (?:signal|confidence|item to evaluate)",
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|signal|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"correctness is [01] for all",
     r"has no standard error",
     r"cannot be divided into two parts",
-    r"stands? twice|appears? twice|have the same name",
-    r"the ending (?:means|decides|\.)",
+    r"appears? twice|duplicate|have the same name",
+    r"the ending (?:means|decides|\.)|the output has the format of the table",
     r"there is only one|no item is answered",
     r"is known not to be a probability",
     r"rows are not matched by their order",
@@ -72,7 +72,7 @@ REFUSALS = (
 REFUSALS_OF = {
     "run": (
         r"has no column|a table is required|which column is the cluster",
-        r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions|none of its",
+        r"an instrument has its own|is one of the questions",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
         r"an instrument supports|not a number on the scale|not one of its|duplicate item",
     ),
