@@ -602,3 +602,13 @@ def test_a_constant_confidence_has_a_warning() -> None:
     (warning,) = abstain.evaluate(items)["confidence"].warnings
     assert warning.code == "constant_confidence"
     assert "every answered item has the same confidence, so it cannot rank them" in warning.message
+
+
+def test_the_error_rate_is_the_complement_of_the_selective_accuracy() -> None:
+    """Five items: three answered, of which one is wrong. The ends of the interval change places."""
+    items = Items.from_arrays([1] * 5, [1, 1, 0, 1, 1], abstained=[0, 0, 0, 1, 1], confidence=range(5))
+    system = evaluate(items, resamples=0).only
+    selective = system.estimate("selective_accuracy")
+    assert (system.error_rate.value, system.accuracy.value) == pytest.approx((1 / 3, 2 / 5))
+    assert (system.error_rate.low, system.error_rate.high) == (1.0 - selective.high, 1.0 - selective.low)
+    assert system.error_rate.low < 1 / 3 < system.error_rate.high

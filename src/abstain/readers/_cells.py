@@ -26,7 +26,7 @@ _MOST_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class RowCells:
     """The rows of a table, grouped by unit, code and signals.
 
     The engine keeps the code of each row type as ``codes``, and the cells as ``cells``.
@@ -47,7 +47,7 @@ class Cells:
     fetched: Mapping[str, NDArray[Any]]
 
     @classmethod
-    def group(cls, table: AggregatedTable, names: Sequence[str], unit: str) -> Cells:
+    def group(cls, table: AggregatedTable, names: Sequence[str], unit: str) -> RowCells:
         """Group the rows of a table."""
         query, engine = table.query, table.engine
         keys = _keys(table, names)

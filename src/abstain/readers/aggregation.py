@@ -34,7 +34,7 @@ from abstain.errors import AggregationError, at
 from abstain.groups import group_numbers, groups
 from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
-from abstain.readers._cells import Cells
+from abstain.readers._cells import RowCells
 from abstain.readers._cluster_members import count_members
 from abstain.readers._columns import BEYOND_SCALES, TableRows, in_percent, unread_columns
 from abstain.readers._engine import DIGITS, NAME_KEYS
@@ -236,7 +236,7 @@ class AggregatedTable:
         answered = (self.row_types.outcome == Outcome.ANSWERED).astype(np.int8)
         unit_of_type = np.zeros(len(code), np.int32) if unit is None else unit.astype(np.int32)
         self.give_by_type("codes", code=code.astype(np.int32), answered=answered, unit=unit_of_type)
-        cells = Cells.group(self, names, self._unit if unit is None else "codes.unit")
+        cells = RowCells.group(self, names, self._unit if unit is None else "codes.unit")
         fetched = cells.fetched
         first_type = np.unique(code, return_index=True)[1].astype(np.intp)
         items = self._bare_types.take(first_type[fetched["code"].astype(np.intp)])
