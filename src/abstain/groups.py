@@ -14,7 +14,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.results import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -115,16 +115,18 @@ def _distinct_values(items: Items, name: str) -> tuple[list[Any], NDArray[np.int
         distinct, index = np.unique(column, return_inverse=True)
         return distinct.tolist(), index.astype(np.intp, copy=False)
     values = column.tolist()
-    _check_types(name, values)
-    values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    types = set(map(type, values))
+    _check_types(name, values, types)
+    if any(issubclass(each, float) for each in types):
+        values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
     ordered = sorted(dict.fromkeys(values), key=_order)
     position = {value: number for number, value in enumerate(ordered)}
     return ordered, np.fromiter(map(position.__getitem__, values), np.intp, len(values))
 
 
-def _check_types(name: str, values: Sequence[Any]) -> None:
-    """Raise if a value is not text, a number or a boolean."""
-    if all(issubclass(each, _TYPES) for each in set(map(type, values))):
+def _check_types(name: str, values: Sequence[Any], types: Iterable[type]) -> None:
+    """Raise if a value is not text, a number or a boolean; `types` are the types that occur."""
+    if all(issubclass(each, _TYPES) for each in types):
         return
     row, value = next((row, value) for row, value in enumerate(values) if not isinstance(value, _TYPES))
     raise DataError(

@@ -37,20 +37,20 @@ def t_quantile(degrees: float, probability: float) -> float:
         return normal_quantile(probability)
     if probability > 0.5:
         return -t_quantile(degrees, 1.0 - probability)
-    # The tail is monotone in the value: bisection finds it, and Newton steps that stay inside make it exact.
-    near, far = 0.0, 1.0
-    while _t_tail(degrees, far) > probability:
-        near, far = far, 2.0 * far
-    value = 0.5 * (near + far)
+    # The tail is monotone in the value: Newton steps find it. Steps out of the known bounds are replaced by bisection.
+    near, far = 0.0, math.inf
+    normal = -normal_quantile(probability)
+    value = normal + (normal**3 + normal) / (4.0 * degrees)
     constant = (
         math.lgamma((degrees + 1.0) / 2.0) - math.lgamma(degrees / 2.0) - 0.5 * math.log(degrees * math.pi)
     )
-    for _ in range(100):
+    for _ in range(1000):
         error = _t_tail(degrees, value) - probability
         near, far = (value, far) if error > 0.0 else (near, value)
         density = math.exp(constant - (degrees + 1.0) / 2.0 * math.log1p(value * value / degrees))
         following = value + error / density if density > 0.0 else far
-        following = following if near < following < far else 0.5 * (near + far)
+        if not near < following < far:
+            following = 2.0 * value if math.isinf(far) else 0.5 * (near + far)
         if abs(following - value) <= 1e-15 * following:
             break
         value = following

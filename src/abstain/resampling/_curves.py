@@ -192,14 +192,15 @@ def _integrate_by_kernel(
 def _with_table(integrate: Callable[..., Floats], growth: str, cells: Cells) -> Floats:
     """Integrate with a table of growth, which is enlarged until it includes all counts."""
     largest = _FEW_COUNTS + _COUNTS_PER_CELL * len(cells.unit)
-    size = int(min(max(2.0 * cells.sums[0].sum(), 1024.0), largest))
+    # Most batches leave units out, so that no count is larger than the sum of all rows.
+    size = int(min(max(cells.sums[0].sum() + 1.0, 1024.0), largest))
     while True:
         try:
             return integrate(table=_table(growth, size))
         except OverflowError:
             if size == largest:
                 raise
-            size = min(8 * size, largest)
+            size = min(2 * size, largest)
 
 
 _tables: dict[str, Floats] = {}
