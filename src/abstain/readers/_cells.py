@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class RowCells:
             f"sum(b.{key}) AS sum_{key}, min(b.{key}) AS low_{key}, max(b.{key}) AS high_{key}"
             for key in (query.signal_keys[name] for name in names if query.is_continuous(name))
         ]
-        rows = _select_coded(table, table.select(), names, unit, ["b.w AS w"] * table.weighted)
+        rows = _select_coded(table, table.select(names), names, unit, ["b.w AS w"] * table.weighted)
         positions = ", ".join(str(number + 1) for number in range(len(keys)))
         statement = f"SELECT {', '.join(parts)} FROM ({rows}) AS b GROUP BY {positions}"
         kept = engine.keep("cells", statement, number=engine.in_order)
@@ -69,6 +69,12 @@ class RowCells:
                 way_out="request one confidence at a time, or ",
             )
         return cls(table, names, unit, kept, engine.fetch(f"SELECT * FROM {engine.known('cells')}"))
+
+    def without_values(self) -> RowCells:
+        """Return the cells with only the columns that finding their rows needs."""
+        return replace(
+            self, fetched={key: self.fetched[key] for key in ("n", "number") if key in self.fetched}
+        )
 
     def first_rows(self, wrong: Mask) -> NDArray[np.intp]:
         """Return the numbers of the first rows that some cells represent."""
@@ -133,4 +139,4 @@ def _select_coded(
         if query.is_continuous(name):
             value = query.as_number(value, query.table.column(name, "value").kind)
         parts.append(f"{value} AS {key}")
-    return f"SELECT {', '.join(parts)} FROM {table.join_types(rows, 'codes')}"
+    return f"SELECT {', '.join(parts)} FROM {table.join(rows, 'codes')}"

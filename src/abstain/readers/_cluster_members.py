@@ -22,11 +22,11 @@ def count_members(table: AggregatedTable, part: Indices | None = None) -> Floats
     """
     evaluated = table.row_types.outcome <= Outcome.ABSTAINED
     if part is None and evaluated.all():
-        rows, part_key = f"({table.select()}) AS b", "0"
+        rows, part_key = f"({table.select(typed=False)}) AS b", "0"
     else:
         parts = np.zeros(len(evaluated), np.intp) if part is None else part
         table.give_by_type("parts", evaluated, part=parts)
-        rows, part_key = table.join_types(table.select(), "parts"), "parts.part"
+        rows, part_key = table.join(table.select(), "parts"), "parts.part"
     if part is not None and table.weighted:  # rows of weight 0 belong to no group of items
         rows += " WHERE b.w > 0"
     count = 1 if part is None else int(part.max(initial=-1)) + 1

@@ -54,9 +54,9 @@ _OUR_MISTAKES = (
     "SyntaxException",
     "TypeMismatchException",
 )
-# If a column has more distinct values among its first rows, a pattern checks it instead of value by value.
-_FIRST_ROWS, _FEW_VALUES = 1 << 13, 1 << 12
-# The number of rows that `head` returns.
+# If a column has more distinct values, a pattern checks it instead of value by value.
+_FEW_VALUES = 1 << 12
+# The number of rows that `head` returns, and from which a first guess is made.
 _HEAD = 1 << 10
 # Text that DuckDB and Python read as the same number, or not as a number.
 _EXPONENT = r"([eE][+-]?[0-9]{1,2})?"
@@ -290,22 +290,30 @@ class DuckTable(QueriedTable):
 
     def _find_spelling(self, column: str) -> str:
         values = f"SELECT {column} AS value FROM {self.source}"
-        spelling = _values.spelling(self._distinct(f"{values} LIMIT {_FIRST_ROWS}", _FIRST_ROWS))
-        if spelling == "text":
-            return spelling
+        first = self._distinct(f"{values} LIMIT {_HEAD}", _HEAD)
+        if _values.spelling(first) == "text":
+            return "text"
+        # If nearly all values differ, it is quicker to match a pattern than to find the distinct values.
+        plain = self._plain_numerals(values) if len(first) > _HEAD * 3 // 4 else None
+        if plain is not None:
+            return plain
         distinct = self._distinct(values, _FEW_VALUES)
         if len(distinct) < _FEW_VALUES:
             return _values.spelling(distinct)
-        return next((kind for kind, pattern in _NUMERALS.items() if self._all_match(values, pattern)), "text")
+        return self._plain_numerals(values) or "text"
 
     def _distinct(self, values: str, most: int) -> dict[str | None, float | None]:
         """Return at most `most` distinct texts, each with the number that DuckDB reads it as."""
         distinct = f"SELECT DISTINCT value FROM ({values}) LIMIT {most}"
         return dict(self.rows_of(f"SELECT value, TRY_CAST(value AS DOUBLE) FROM ({distinct})"))
 
-    def _all_match(self, values: str, pattern: str) -> bool:
-        wrong = f"NOT regexp_full_match(value, {_sql.literal(pattern)})"
-        return not self.rows_of(f"SELECT 1 FROM ({values}) WHERE {wrong} LIMIT 1")
+    def _plain_numerals(self, values: str) -> str | None:
+        """Return the kind of a column that consists of plain numerals, otherwise None."""
+        for kind, pattern in _NUMERALS.items():
+            wrong = f"NOT regexp_full_match(value, {_sql.literal(pattern)})"
+            if not self.rows_of(f"SELECT 1 FROM ({values}) WHERE {wrong} LIMIT 1"):
+                return kind
+        return None
 
     def spells_numbers(self, name: str) -> bool:
         """Return whether a column contains, or its text spells, booleans, or numbers that are not all whole."""

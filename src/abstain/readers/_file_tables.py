@@ -168,6 +168,7 @@ class _ParquetTable(_FileTable):
 class _TextTable(_FileTable):
     """Files without types: every column is text. Columns that are needed are parsed once, into a temporary table."""
 
+    is_text = True
     # The columns of the temporary table, which are called c0, c1, and so on.
     _parsed: tuple[str, ...] = ()
 

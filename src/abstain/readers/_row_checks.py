@@ -61,7 +61,7 @@ def check_rows(query: RowQuery) -> None:
 
 def check_all_named(query: RowQuery, field: str) -> None:
     """Report rows without a name in the column of a field."""
-    value, kind = query.column(field)
+    value, kind = query.column(field, "text")
     missing = f"{value} IS NULL"
     if kind == "text":
         missing += f" OR {is_blank(value, query.engine)}"

@@ -38,12 +38,15 @@ class RowTypes:
         numbers: their numbers there.
         counts: the number of rows of each.
         items: one item for each, with the weight of its rows.
+        kept_signals: the columns of the signals of the rows that the engine keeps as ``rows``, with the number ``t`` of
+            their type; None if rows are read again by every query.
     """
 
     engine: Engine
     numbers: NDArray[np.intp]
     counts: NDArray[np.int64]
     items: Items
+    kept_signals: frozenset[str] | None = None
 
 
 def group_row_types(query: RowQuery, *, weighted: bool) -> Fetched:

@@ -195,7 +195,13 @@ class QueriedColumn(NamedTuple):
 
 
 class QueriedTable(SourceTable):
-    """A table that is queried in SQL."""
+    """A table that is queried in SQL.
+
+    Attributes:
+        is_text: True if every column is text, which each query converts.
+    """
+
+    is_text = False
 
     @abstractmethod
     def column(self, name: str, form: Form) -> QueriedColumn:

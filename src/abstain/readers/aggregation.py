@@ -107,7 +107,22 @@ def aggregate(
         items = items.with_positive(arguments.positive)
     types = RowTypes(engine, np.arange(len(items)), fetched["n"].astype(np.int64), items)
     aggregated = AggregatedTable(query, engine, types, weighted, units, requested)
+    if table.is_text or arguments.metadata:
+        aggregated = replace(aggregated, types=replace(types, kept_signals=_keep_rows(aggregated)))
     return replace(aggregated, percent=_find_percent(aggregated))
+
+
+def _keep_rows(table: AggregatedTable) -> frozenset[str]:
+    """Keep the rows with the number of their type, so that queries need not convert text or compare group columns.
+
+    Return the columns of the signals that are kept.
+    """
+    query, columns = table.query, table.columns
+    signals = query.signal_columns(["confidence"])
+    keys = ["t", *(query.signal_keys[name] for name in signals), *["w"] * ("weight" in columns)]
+    keys += ["c"] * (table.has_clusters or table.units)
+    table.engine.keep("rows", f"SELECT {', '.join(keys)} FROM ({table.select(signals)}) AS typed")
+    return frozenset(signals)
 
 
 def _check_one_system(query: RowQuery) -> None:
@@ -166,8 +181,8 @@ class AggregatedTable:
     def restrict(self, names: str, fields: Sequence[str], clusters: Name) -> AggregatedTable:
         """Return the same table with only the rows whose names occur in a source of names and clusters ``c``."""
         engine = self.engine.again()
-        rows = self.query.select_named(fields, numbers=engine.in_order)
-        keys = [*self.query.type_keys.values(), *self.query.signal_keys.values()]
+        rows = self.type_rows(self.query.select_named(fields, numbers=engine.in_order))
+        keys = ["t", *self.query.signal_keys.values()]
         keys += ["w"] * ("weight" in self.columns) + ["r"] * engine.in_order
         same = " AND ".join(f"b.{NAME_KEYS[name]} = names.{NAME_KEYS[name]}" for name in fields)
         listed = ", ".join(f"b.{key} AS {key}" for key in keys)
@@ -176,7 +191,7 @@ class AggregatedTable:
         engine.give("numbers", {"number": self.types.numbers})
         found = engine.fetch(
             f"SELECT numbers.number AS number, count(*) AS n, {total_weight(self.weighted)} AS total "
-            f"FROM {matched.join_types(matched.select(), 'numbers')} GROUP BY 1 ORDER BY 1"
+            f"FROM {matched.join(matched.select(), 'numbers')} GROUP BY 1 ORDER BY 1"
         )
         numbers = found["number"].astype(np.intp)
         items = replace(self.row_types.take(numbers), weight=found["total"].astype(np.float64))
@@ -185,16 +200,33 @@ class AggregatedTable:
 
     # Selecting rows.
 
-    def select(self, *, numbers: bool | None = None) -> str:
-        """Return a query of the used rows. Default: with a number only if that number is the cluster."""
+    def select(self, signals: Sequence[str] = (), *, numbers: bool | None = None, typed: bool = True) -> str:
+        """Return a query of the used rows.
+
+        Args:
+            signals: the columns of signals that are needed.
+            numbers: whether rows have a number. Default: only if that number is the cluster.
+            typed: whether the number of their type is needed.
+        """
         if self.matched_clusters is not None:
             return f"SELECT * FROM {self.engine.known('matched')}"
-        return self.query.select(numbers=not self.has_clusters and self.units if numbers is None else numbers)
+        if (
+            numbers is None
+            and self.types.kept_signals is not None
+            and self.types.kept_signals.issuperset(signals)
+        ):
+            return f"SELECT * FROM {self.types.engine.known('rows')}"
+        rows = self.query.select(numbers=not self.has_clusters and self.units if numbers is None else numbers)
+        return self.type_rows(rows) if typed else rows
 
-    def join_types(self, rows: str, given: str) -> str:
-        """Join rows, as ``b``, to their types, and those to a table of numbers that the engine keeps."""
+    def type_rows(self, rows: str) -> str:
+        """Return a query of rows with the number ``t`` of their type."""
         typed = self.query.join_types(rows, self.types.engine.known("row_types"))
-        return f"{typed} JOIN {self.engine.known(given)} ON row_types.number = {given}.number"
+        return f"SELECT row_types.number AS t, b.* FROM {typed}"
+
+    def join(self, rows: str, given: str) -> str:
+        """Join typed rows, as ``b``, to a table of numbers by type that the engine keeps."""
+        return f"({rows}) AS b JOIN {self.engine.known(given)} ON b.t = {given}.number"
 
     def give_by_type(self, name: str, chosen: Mask | None = None, **columns: NDArray[Any]) -> None:
         """Give columns with one number for each row type, or each chosen one, to the engine."""
@@ -208,7 +240,7 @@ class AggregatedTable:
         number = self.query.as_number(
             f"b.{self.query.signal_keys[name]}", self.query.table.column(name, "value").kind
         )
-        return f"SELECT {number} AS v FROM {self.join_types(self.select(), 'answers')}"
+        return f"SELECT {number} AS v FROM {self.join(self.select([name]), 'answers')}"
 
     # Cells: rows by unit, code and confidence.
 
@@ -260,7 +292,7 @@ class AggregatedTable:
                 clusters=clusters,
                 members=members,
                 view=view or (lambda names: self.items(code, names, unit=unit)),
-                first_row=cells.first_row,
+                first_row=cells.without_values().first_row,
                 members_of_groups=self._members_of_groups,
                 requested=self.requested,
                 random_units=self.units and not self.has_clusters and not in_order,
@@ -305,7 +337,7 @@ class AggregatedTable:
         evaluated = self.row_types.outcome <= Outcome.ABSTAINED
         if not self.has_clusters:
             return int(self.types.counts[evaluated].sum()) <= MOST_SINGLE
-        in_head = self.query.distinct_in_head(f"({self.select()}) AS b", "c")
+        in_head = self.query.distinct_in_head(f"({self.select(typed=False)}) AS b", "c")
         return in_head <= MOST_SINGLE or self._members.sum() <= MOST_SINGLE
 
     @cached_property
@@ -337,7 +369,8 @@ class AggregatedTable:
             check_all_named(self.query, "cluster")
         if (self.row_types.outcome <= Outcome.ABSTAINED).all():
             return group, self._members, int(self._members.sum())
-        return group, self._members, self.query.number(f"({self.select()}) AS b", "count(DISTINCT c)")
+        clusters = self.query.number(f"({self.select(typed=False)}) AS b", "count(DISTINCT c)")
+        return group, self._members, clusters
 
     def _single_clusters(
         self, unit: NDArray[Any], items: Items, problems: Problems
@@ -401,8 +434,9 @@ def _find_percent(table: AggregatedTable) -> tuple[str, ...]:
     query, confidence = table.query, table.columns.get("confidence")
     signals = table.unread_signals(3)
     if confidence in signals and query.arguments.percent is None:
-        number = query.as_number(*query.table.column(confidence, "value"))
-        largest = query.engine.fetch(f"SELECT max({number}) AS v FROM {query.engine.source()}")["v"][0]
+        number = query.as_number(query.signal_keys[confidence], query.table.column(confidence, "value").kind)
+        rows = table.select([confidence], typed=False)
+        largest = query.engine.fetch(f"SELECT max({number}) AS v FROM ({rows}) AS b")["v"][0]
         if not largest > BEYOND_SCALES:
             return ()
         found = query.engine.fetch(

@@ -126,15 +126,17 @@ class _Match:
     def _rows(self, place: int, side: AggregatedTable) -> str:
         """Select the rows of one table: their names, whether they are evaluated, and their truth."""
         evaluated = (side.row_types.outcome <= Outcome.ABSTAINED).astype(np.int8)
-        side.give_by_type("sides", j=evaluated, t=self._truths[place][1])
+        side.give_by_type("sides", j=evaluated, truth=self._truths[place][1])
         keys = [*self._keys]
         if place == self._whose_clusters and "c" not in keys:
             keys.append("c")
         parts = [f"b.{key} AS {key}" for key in keys]
         if self._whose_clusters is not None and "c" not in keys:
             parts.append("NULL AS c")
-        rows = side.join_types(side.query.select_named(self.by), "sides")
-        return f"SELECT {', '.join(sorted(parts))}, sides.j AS j, sides.t AS t, {place} AS side FROM {rows}"
+        rows = side.join(side.type_rows(side.query.select_named(self.by)), "sides")
+        return (
+            f"SELECT {', '.join(sorted(parts))}, sides.j AS j, sides.truth AS t, {place} AS side FROM {rows}"
+        )
 
     @cached_property
     def _names(self) -> str:
