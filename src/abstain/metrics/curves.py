@@ -262,11 +262,11 @@ def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
     if len(thresholds) == len(rank):  # all confidences are distinct, so there is only one order
         value = _single_item_area(blocks, total, area)
         return TieSensitivity(value, value, tied_proportion)
-    loss_key, losses = columns.loss_keys
-    areas = []
-    for key in (loss_key, len(losses) - 1 - loss_key):  # the order within tied blocks
-        split_rank, rank_of_key, _ = keys_of_pairs(rank, key)
-        areas.append(_single_item_area(ranking.sum_answers(split_rank, len(rank_of_key)), total, area))
+    key, rank_of_key, loss_of_key = keys_of_pairs(rank, columns.loss_keys[0])
+    best = ranking.sum_answers(key, len(rank_of_key))
+    # In the worst order, the largest losses of each tied block come first.
+    worst = replace(best, sums=best.sums[:, np.lexsort((-loss_of_key, rank_of_key))])
+    areas = [_single_item_area(sums, total, area) for sums in (best, worst)]
     return TieSensitivity(best=areas[0], worst=areas[1], tied_proportion=tied_proportion)
 
 

@@ -297,10 +297,11 @@ class ClusterSums:
         count = self.sums.shape[1]
         if count > _kernel.MOST_CELLS or self.units > _kernel.MOST_UNITS:
             return None
+        sums = np.ascontiguousarray(self.sums)  # the kernel reads memory row by row
         if self.units == 1:
-            return Cells(np.zeros(count, np.uint32), np.arange(count + 1), self.sums, self.keys, True)
+            return Cells(np.zeros(count, np.uint32), np.arange(count + 1), sums, self.keys, True)
         unit, ends = self.unit.astype(np.uint32), self._ends.astype(np.int64)
-        return Cells(unit, ends, self.sums, self.keys, count == self.units * self.keys)
+        return Cells(unit, ends, sums, self.keys, count == self.units * self.keys)
 
     def evaluate(self, weights: Floats | WeightBatch) -> Floats:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
