@@ -18,14 +18,16 @@ def call(*arguments: object) -> tuple[int, str, str]:
 
 
 def test_the_command_gives_the_result_of_the_python_function() -> None:
-    code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02)
+    code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "accuracy", "--difference", 0.02)
     items = abstain.read(RUN, mode="few_shot")
-    expected = abstain.power(items, metric="augrc", difference=0.02)
+    expected = abstain.power(items, metric="accuracy", difference=0.02)
     assert code == 0
     assert " ".join(out.split()).startswith(f"{expected}. ")
     assert "for a correlation of 0.5 between the systems" in " ".join(out.split())
-    code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02, "--json")
-    assert json.loads(out)["clusters_needed"] == expected.clusters_needed
+    code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "accuracy", "--difference", 0.02, "--json")
+    document = json.loads(out)
+    assert document["clusters_needed"] == expected.clusters_needed
+    assert document["clusters_low"] == expected.clusters_low
 
 
 def test_a_pilot_of_two_systems_and_an_assumed_standard_error() -> None:
@@ -44,6 +46,11 @@ def test_a_pilot_of_two_systems_and_an_assumed_standard_error() -> None:
     ("arguments", "code", "message"),
     [
         (("--metric", "augrc", "--difference", 0.1), 2, "without a pilot"),
+        (
+            (RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.1),
+            2,
+            "(correlation, --correlation)",
+        ),
         ((RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0), 2, "greater than 0"),
         ((RUN, "--mode", "few_shot", "--metric", "augcr", "--difference", 0.1), 2, "did you mean 'augrc'"),
         (("no.json", "--metric", "augrc", "--difference", 0.1), 2, "no.json"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import nct
 
 from abstain import ArgumentError, DataError, Items, compare, read
 from abstain.evaluation import Difference, Rank
@@ -514,7 +515,8 @@ def test_clusters_needed_are_for_the_margin_or_the_observed_difference() -> None
     systems = {"a": system(1), "b": system(4)}
     (each,) = evaluated(systems).differences
     assert each.winner is None
-    reach = 1.959964 + 0.841621  # the t distribution adds a little
+    # The standard error has as many degrees of freedom as clusters less one; N - 1 degrees add a little.
+    reach = nct.ppf(0.8, CLUSTERS - 1, 1.959964)
     expected = CLUSTERS * (reach * each.estimate.se / each.estimate.value) ** 2
     assert each.clusters_needed == pytest.approx(expected, abs=4)
     (with_margin,) = evaluated(systems, margin=0.01).differences
@@ -529,8 +531,9 @@ def test_more_clusters_are_needed_among_many_pairs() -> None:
     assert inconclusive
     for each in inconclusive:
         assert each.family == 3
-        # z(1 - 0.05 / 6) + z(0.8) = 2.393980 + 0.841621
-        expected = CLUSTERS * (3.235601 * each.estimate.se / each.estimate.value) ** 2
+        # z(1 - 0.05 / 6) = 2.393980
+        reach = nct.ppf(0.8, CLUSTERS - 1, 2.393980)
+        expected = CLUSTERS * (reach * each.estimate.se / each.estimate.value) ** 2
         assert each.clusters_needed == pytest.approx(math.ceil(expected), abs=4)
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import nct, t
 
 import abstain
 from abstain import ArgumentError, DataError, Items
@@ -31,8 +32,8 @@ def test_a_pilot_of_one_assumes_a_correlation() -> None:
         found = abstain.power(items, metric="accuracy", difference=0.05, correlation=correlation)
         expected = se * math.sqrt(2 * (1 - correlation))
         assert found.se == pytest.approx(expected)
-        assert found.clusters_needed == clusters_needed(0.05, expected, 30)
-        assert found.basis.endswith(f", for a correlation of {correlation:g} between the systems")
+        assert found.clusters_needed == clusters_needed(0.05, expected, 30, degrees=29)
+        assert f", for a correlation of {correlation:g} between the systems; " in found.basis
 
 
 def test_a_pilot_of_two_has_the_error_of_their_difference() -> None:
@@ -43,7 +44,7 @@ def test_a_pilot_of_two_has_the_error_of_their_difference() -> None:
     assert found.se == difference.se
     assert found.clusters == 30
     assert math.isnan(found.correlation)
-    assert found.clusters_needed == clusters_needed(0.02, difference.se, 30)
+    assert found.clusters_needed == clusters_needed(0.02, difference.se, 30, degrees=29)
 
 
 def test_a_standard_error_instead_of_a_pilot() -> None:
@@ -57,6 +58,37 @@ def test_a_standard_error_instead_of_a_pilot() -> None:
         answer.basis
         == "assumed: a standard error of 0.0125 with 41 clusters, and more clusters of the same kind"
     )
+
+
+def test_a_metric_of_a_ranking_has_no_default_correlation() -> None:
+    with pytest.raises(
+        ArgumentError, match="how augrc varies between two systems on the same items; pass a pilot"
+    ):
+        abstain.power(pilot(), metric="augrc", difference=0.02)
+    assert abstain.power(pilot(), metric="augrc", difference=0.02, correlation=0.2).correlation == 0.2
+
+
+def test_the_range_comes_from_the_chi_squared_interval_of_the_variance() -> None:
+    """With 29 degrees of freedom, 29 / 45.722 = 0.6343 and 29 / 16.047 = 1.8072 times the variance."""
+    answer = abstain.power(pilot(), metric="accuracy", difference=0.05)
+    assert answer.clusters_low == clusters_needed(0.05, answer.se * math.sqrt(0.634266), 30)
+    assert answer.clusters_high == clusters_needed(0.05, answer.se * math.sqrt(1.807178), 30)
+    assert answer.clusters_low < answer.clusters_needed < answer.clusters_high
+    ends = f"{answer.clusters_low:.0f} to {answer.clusters_high:.0f} clusters are needed"
+    assert answer.basis.endswith(f"a pilot of this size leaves it open whether {ends}")
+    assert math.isnan(abstain.power(metric="accuracy", difference=0.1, se=0.1, clusters=9).clusters_low)
+
+
+@pytest.mark.parametrize("clusters", [10, 40])
+def test_the_power_is_right_on_average_over_pilots(clusters: int) -> None:
+    """One value per cluster, normal with variance 1; the power of each planned study is known exactly."""
+    rng = np.random.default_rng(3)
+    variances = rng.chisquare(clusters - 1, 2000) / (clusters - 1)
+    powers = []
+    for error in np.sqrt(variances / clusters):
+        needed = clusters_needed(0.3, error, clusters, degrees=clusters - 1)
+        powers.append(nct.sf(t.ppf(0.975, needed - 1), needed - 1, 0.3 * math.sqrt(needed)))
+    assert np.mean(powers) == pytest.approx(0.8, abs=0.02)
 
 
 def test_twice_the_difference_needs_about_a_quarter() -> None:

@@ -110,7 +110,7 @@ COMMAND_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "plot": ("a.parquet", "-o", "out.json"),
     "compare": ("a.parquet", "b.parquet", "--json"),
     "gate": ("a.parquet", "--baseline", "b.parquet", "--fail-if", "augrc worse by 0.01"),
-    "power": ("a.parquet", "--metric", "augrc", "--difference", "0.01", "--json"),
+    "power": ("a.parquet", "--metric", "accuracy", "--difference", "0.01", "--json"),
     "check": ("a.parquet", "--json"),
     "threshold": ("a.parquet", "--risk", "0.3"),
     "apply": ("policy.json", "a.parquet"),

@@ -16,16 +16,18 @@ _METRIC = "Metric to compare; see `abstain metrics`."
 _DIFFERENCE = "Smallest difference that matters, in units of the metric."
 _POWER = "Power: the probability of detecting a true difference of this size."
 _LEVEL = "Confidence level of the confidence interval that must exclude zero."
-_CORRELATION = "Assumed correlation between two systems if the pilot has only one."
+_CORRELATION = (
+    "Assumed correlation between two systems if the pilot has only one. Default: 0.5, none for areas."
+)
 _LOSS = "Loss of an answer: zero_one, abs or abs_norm. Default: set by the scale or the type of the labels."
 _SE = "Standard error of the difference, instead of a pilot; requires --clusters."
 _CLUSTERS = "Number of clusters that the standard error is for."
 
 EXAMPLES = """\b
 Examples:
-  abstain power pilot.json --mode few_shot --metric augrc --difference 0.02
-  abstain power a.csv b.csv --item id --cluster patient --metric accuracy \\
-      --difference 0.05 --power 0.9
+  abstain power pilot.json --mode few_shot --metric accuracy --difference 0.05
+  abstain power a.csv b.csv --item id --cluster patient --metric augrc \\
+      --difference 0.02 --power 0.9
   abstain power --se 0.015 --clusters 41 --metric augrc --difference 0.02
 """
 
@@ -41,7 +43,7 @@ def power_command(
     difference: Annotated[float, typer.Option(metavar="D", help=_DIFFERENCE)],
     power: Annotated[float, typer.Option(metavar="PROPORTION", help=_POWER)] = 0.8,
     level: Annotated[float, typer.Option(metavar="PROPORTION", help=_LEVEL)] = 0.95,
-    correlation: Annotated[float, typer.Option(metavar="R", help=_CORRELATION)] = 0.5,
+    correlation: Annotated[float | None, opt.named("--correlation", "R", _CORRELATION)] = None,
     confidence: opt.RankedBy = None,
     loss: Annotated[str | None, opt.named("--loss", "NAME", _LOSS)] = None,
     se: Annotated[float | None, opt.named("--se", "X", _SE)] = None,

@@ -246,7 +246,13 @@ class PairedDifferences:
             estimate, needed = made.estimate, math.nan
             if made.compared and made.winner is None:
                 size = estimate.value if settings.margin is None else settings.margin
-                needed = clusters_needed(size, estimate.se, estimate.clusters, level=family_level)
+                needed = clusters_needed(
+                    size,
+                    estimate.se,
+                    estimate.clusters,
+                    level=family_level,
+                    degrees=estimate.degrees or estimate.clusters - 1.0,
+                )
             if settings.simultaneous and tested > 1:
                 wider = at_level(estimate, family_level)
                 method = f"{wider.method}, simultaneous for {tested} pairs"

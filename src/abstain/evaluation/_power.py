@@ -4,6 +4,9 @@ The standard error of a difference falls with the square root of the number of c
 are needed. A pilot of two systems has the standard error of their difference. A pilot of one system has that of its
 metric, ``se``; for a difference to a second system on the same items it is ``se * sqrt(2 * (1 - r))`` with an assumed
 correlation ``r`` between the two. Without a pilot, the standard error is an argument.
+
+The standard error of a pilot is itself uncertain. The number of clusters gives the requested power on average over such
+pilots, and its range comes from the confidence interval of the variance (chi-squared distribution).
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 
     from abstain.metrics.registry import MetricLike
 
-# A usual correlation between two systems on the same items, if no better value is known.
+# A usual correlation between two systems on the same items, if no better value is known. Areas and other metrics of a
+# ranking have none: their correlation is often much lower.
 CORRELATION = 0.5
 
 
@@ -36,6 +40,8 @@ class PowerAnswer:
         metric: the metric.
         difference: the size of the difference.
         clusters_needed: the total number of clusters; infinite for a difference of 0.
+        clusters_low: the number if the standard error of the pilot is too large, NaN without a pilot.
+        clusters_high: the number if it is too small, NaN without a pilot; both are the ends of an interval at `level`.
         se: the standard error of the difference with as many clusters as the pilot has.
         clusters: number of clusters of the pilot, or those that the standard error was assumed for.
         correlation: the assumed correlation between the systems; NaN if none was needed.
@@ -58,6 +64,8 @@ class PowerAnswer:
     power: float
     cluster_noun: str = "cluster"
     provenance: tuple[Mapping[str, Any], ...] = ()
+    clusters_low: float = math.nan
+    clusters_high: float = math.nan
 
     def __str__(self) -> str:
         needed = f"no number of {self.cluster_noun}s is enough"
@@ -71,15 +79,20 @@ class PowerAnswer:
         """The assumptions of the calculation, as a sentence."""
         error = f"assumed: a standard error of {self.se:.3g} with {self.clusters:,} {self.cluster_noun}s"
         if math.isnan(self.correlation):
-            return f"{error}, and more {self.cluster_noun}s of the same kind"
-        return f"{error}, for a correlation of {self.correlation:g} between the systems"
+            basis = f"{error}, and more {self.cluster_noun}s of the same kind"
+        else:
+            basis = f"{error}, for a correlation of {self.correlation:g} between the systems"
+        if math.isnan(self.clusters_low):
+            return basis
+        ends = f"{self.clusters_low:,.0f} to {self.clusters_high:,.0f}"
+        return f"{basis}; a pilot of this size leaves it open whether {ends} {self.cluster_noun}s are needed"
 
 
 def power(
     *pilot: Any,
     metric: MetricLike,
     difference: float,
-    correlation: float = CORRELATION,
+    correlation: float | None = None,
     se: float | None = None,
     clusters: int | None = None,
     power: float = POWER,
@@ -92,7 +105,8 @@ def power(
         pilot: one system, or two on the same items, as for `abstain.evaluate`. Pass no pilot with `se` and `clusters`.
         metric: the metric.
         difference: the smallest difference that would matter.
-        correlation: the assumed correlation between two systems on the same items, for a pilot of one system.
+        correlation: the assumed correlation between two systems on the same items, for a pilot of one system. Default:
+            0.5. Areas and other metrics of a ranking have no default.
         se: the standard error of the difference, if there is no pilot.
         clusters: the number of clusters that `se` is for.
         power: the probability of detecting the difference.
@@ -102,14 +116,14 @@ def power(
     >>> from abstain import Items
     >>> items = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     >>> print(power(items, metric="accuracy", difference=0.1))
-    132 rows are needed to detect a difference of 0.1 in accuracy with a power of 80% at level 0.95
+    140 rows are needed to detect a difference of 0.1 in accuracy with a power of 80% at level 0.95
     """
     named = find_metric(metric) if isinstance(metric, str) else metric
     key = getattr(named, "key", str(getattr(named, "name", metric)))
     size = _validate.real(difference, "difference")
     if not size > 0.0:
         raise ArgumentError(f"difference must be greater than 0, got {size:g}")
-    noun, shared = "cluster", math.nan
+    noun, shared, degrees = "cluster", math.nan, math.inf
     provenance: tuple[Mapping[str, Any], ...] = ()
     if not pilot:
         if se is None or clusters is None:
@@ -132,16 +146,41 @@ def power(
             estimate = result.difference(left, right, key).estimate
             error = estimate.se
         else:
-            shared = _validate.real(correlation, "correlation")
-            if not -1.0 <= shared < 1.0:
-                raise ArgumentError(f"correlation must be at least -1 and less than 1, got {shared:g}")
+            shared = _assumed_correlation(correlation, key, ranked=getattr(named, "ranked", False))
             estimate = result.only.estimate(key)
             error = estimate.se * math.sqrt(2.0 * (1.0 - shared))
-        count = estimate.clusters
+        count, degrees = estimate.clusters, estimate.degrees or estimate.clusters - 1.0
         if math.isnan(error) or error == 0.0:
             why = estimate.reason or "it does not vary between the clusters of the pilot"
             paths = [system["path"] for system in provenance if "path" in system]
             with at(*paths, kind=DataError) if paths else nullcontext():
                 raise DataError(f"{key} has no standard error: {why}")
-    needed = clusters_needed(size, error, count, level=level, power=power)
-    return PowerAnswer(key, size, needed, error, count, shared, level, power, noun, provenance)
+    needed = clusters_needed(size, error, count, level=level, power=power, degrees=degrees)
+    low, high = (
+        clusters_needed(size, end, count, level=level, power=power)
+        for end in _standard_error_ends(error, degrees, level)
+    )
+    return PowerAnswer(key, size, needed, error, count, shared, level, power, noun, provenance, low, high)
+
+
+def _assumed_correlation(correlation: float | None, key: str, *, ranked: bool) -> float:
+    if correlation is None and ranked:
+        raise ArgumentError(
+            f"a pilot of one system does not show how {key} varies between two systems on the same items; pass a pilot "
+            "of two systems, or assume a correlation (correlation, --correlation)"
+        )
+    assumed = CORRELATION if correlation is None else _validate.real(correlation, "correlation")
+    if not -1.0 <= assumed < 1.0:
+        raise ArgumentError(f"correlation must be at least -1 and less than 1, got {assumed:g}")
+    return assumed
+
+
+def _standard_error_ends(error: float, degrees: float, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of a standard error; NaN if it is known."""
+    from scipy.special import chdtri  # noqa: PLC0415
+
+    if math.isinf(degrees):
+        return math.nan, math.nan
+    tail = (1.0 - level) / 2.0
+    low, high = (error * math.sqrt(degrees / chdtri(degrees, each)) for each in (tail, 1.0 - tail))
+    return low, high
