@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 import abstain
 from abstain import Items
@@ -17,6 +18,7 @@ from abstain.metrics import (
     EvaluationResult,
     MetricScore,
     default_benchmark_metrics,
+    expected_calibration_error,
     items_to_results,
     results_to_items,
 )
@@ -165,6 +167,35 @@ class TestGroups:
         assert gap.gap.value == pytest.approx(0.5 - 38 / 40)
         assert gap.gap.interval is not None
         assert gap.gap.high < 0
+
+    def test_the_interval_of_a_gap_holds_for_all_groups_together(self) -> None:
+        """The gap of one of three groups has the interval of a difference at level 1 - 0.05 / 3."""
+        right = np.array([1] * 18 + [0] * 2 + [1] * 10 + [0] * 10 + [1] * 20)
+        items = Items.from_arrays(np.ones(60), right, metadata={"stage": np.repeat([1, 2, 3], 20)})
+        gap = table_of(items, metrics="accuracy", by="stage").gaps["accuracy"].gap
+        reach = t.ppf(1 - 0.05 / 6, gap.degrees) * gap.se
+        assert gap.interval == pytest.approx((gap.value - reach, gap.value + reach))
+        assert gap.level == 0.95
+        assert gap.method.endswith("simultaneous for 3 groups")
+
+    def test_the_gap_of_a_binned_error_is_that_of_its_debiased_form(self) -> None:
+        """All groups are calibrated, so the smallest one has the highest ECE by its bias only."""
+        rng = np.random.default_rng(1)
+        site = np.repeat(["a", "b", "c"], [2000, 2000, 60])
+        confidence = rng.uniform(0.5, 1.0, len(site))
+        right = (rng.random(len(site)) < confidence).astype(int)
+        items = Items.from_arrays(np.ones(len(site)), right, confidence=confidence, metadata={"site": site})
+        table = table_of(items, metrics="expected_calibration_error", by="site")
+        small = table.group("site=c").estimates["expected_calibration_error"].value
+        assert small > 2 * table.group("site=a").estimates["expected_calibration_error"].value
+        gap = table.gaps["expected_calibration_error"]
+        inside = site == gap.group.removeprefix("site=")
+        debiased = [
+            expected_calibration_error(right[rows], confidence[rows], debiased=True)
+            for rows in (inside, ~inside)
+        ]
+        assert gap.gap.value == pytest.approx(debiased[0] - debiased[1])
+        assert gap.gap.low < 0.0 < gap.gap.high
 
     def test_if_lower_is_better_the_worst_group_has_the_highest_value(self) -> None:
         items = Items.from_arrays(

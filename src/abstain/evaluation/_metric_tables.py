@@ -70,8 +70,9 @@ class GroupGap:
             considered.
         worst: the metric of the group; at matched coverage if there is one.
         rest: the metric of all other rows; at matched coverage if there is one.
-        gap: worst - rest, with the same resamples. Because the group was chosen for being the worst, the gap is biased
-            upwards, and more so if there are many groups.
+        gap: worst - rest, with the same resamples; for a binned calibration error, of its debiased form. Because the
+            group was chosen for being the worst, the gap is biased upwards, and its interval holds for all groups
+            together.
         coverage: the largest coverage that both the group and all other rows reach, if the metric is compared at it;
             NaN otherwise.
     """

@@ -22,7 +22,7 @@ from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, M
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_evaluated, variant_warnings
 from abstain.groups import group_numbers, groups
-from abstain.inference import Replicates, Within, with_companions
+from abstain.inference import Replicates, Within, at_level, with_companions
 from abstain.inference.points import read_off_points
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
@@ -158,13 +158,23 @@ class WorstGroup(NamedTuple):
     """The worst group by a metric, and the statistic that its gap to all other rows comes from.
 
     It is the statistic of the other rows or, for a matched metric, that of both at matched coverage. Such a metric also
-    has both sides: all other rows and those of the group, in the order in which they are cut.
+    has both sides: all other rows and those of the group, in the order in which they are cut. `candidates` is the
+    number of groups that it is the worst of.
     """
 
     group: str
     metric: MetricSpecification
+    candidates: int
     statistic: Statistic
     sides: tuple[Columns, ...] = ()
+
+    def widen(self, gap: Estimate) -> Estimate:
+        """Return the gap with an interval that holds for all groups together, because the group was selected."""
+        wider = at_level(gap, 1.0 - (1.0 - gap.level) / self.candidates)
+        method = (
+            f"{wider.method}, simultaneous for {self.candidates} groups" if wider.interval else wider.method
+        )
+        return replace(wider, level=gap.level, method=method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -489,7 +499,7 @@ class SystemStatistics:
         replicates: Mapping[Statistic, Replicates],
     ) -> dict[str, GroupGap]:
         """Return how far the worst group is from all other rows, for each metric that has one."""
-        values, n, gaps = self.by_key(replicates), _count(self.columns.weight), {}
+        n, gaps = _count(self.columns.weight), {}
         for name, key in keys.items():
             if key not in self.worst_groups:
                 continue
@@ -498,13 +508,27 @@ class SystemStatistics:
             if worst.metric.matched is not None:
                 gaps[name] = self._matched_gap(worst, rest_replicates, n)
                 continue
-            own = key._replace(group=worst.group)
             rows = self.rows(key.confidence)
             rest = self.intervals.metrics(rows, [worst.metric], worst.statistic, rest_replicates, n=n)[0]
-            change = values[own].less(rest_replicates.column(0))
-            gap = self.intervals.difference(estimates[own].value - rest.value, change, n=n)
-            gaps[name] = GroupGap(worst.group, estimates[own], rest, gap)
+            statistic, column = self._gap_column(key.confidence, worst.group, worst.metric)
+            last = len(worst.statistic.points) - 1  # the debiased form, if there is one
+            change = replicates[statistic].column(column).less(rest_replicates.column(last))
+            value = float(statistic.points[column] - worst.statistic.points[last])
+            gap = worst.widen(self.intervals.difference(value, change, n=n))
+            gaps[name] = GroupGap(worst.group, estimates[key._replace(group=worst.group)], rest, gap)
         return gaps
+
+    def _gap_column(
+        self, confidence_name: str, label: str, metric: MetricSpecification
+    ) -> tuple[Statistic, int]:
+        """Return the statistic of a group, and its column for gaps: the debiased form of a metric, if it has one.
+
+        The bias of a binned error grows as a group gets smaller, so that the smallest group would often be the worst.
+        """
+        compared = metric.debiased or metric
+        columns = with_companions(self.metrics_of(confidence_name, label))
+        column = next(number for number, each in enumerate(columns) if each is compared)
+        return self.statistics[confidence_name, label], column
 
     def _matched_gap(self, worst: WorstGroup, replicates: Replicates, n: int) -> GroupGap:
         """Return the gap of a group at the largest coverage that both the group and all other rows reach."""
@@ -517,7 +541,7 @@ class SystemStatistics:
         sides = Replicates(replicates.left_out[:, 1:], replicates.drawn[:, 1:])
         left, right = self.intervals.estimates(np.array(values), sides, scales, n=n)
         change = sides.column(1).less(sides.column(0))
-        gap = self.intervals.difference(values[1] - values[0], change, n=n)
+        gap = worst.widen(self.intervals.difference(values[1] - values[0], change, n=n))
         return GroupGap(worst.group, right, left, gap, coverage)
 
     def _sides(self, confidence_name: str, label: str) -> tuple[Columns, Columns]:
@@ -565,13 +589,14 @@ class SystemStatistics:
         """The worst group by each metric that has a direction, if at least two groups can be compared."""
         if not self.groups:
             return {}
-        points, worst_groups = self.points(), {}
+        worst_groups: dict[Key, WorstGroup] = {}
         compared = [group.label for group in self.groups if not self.note(group.label)]
         for confidence_name, metrics in self.group_metrics.items():
             values: dict[MetricSpecification, dict[str, float]] = {}
             for metric in metrics:
-                key = Key(confidence_name, metric.key)
-                defined = _defined({label: points[key._replace(group=label)] for label in compared})
+                defined = _defined(
+                    {label: self._gap_value(confidence_name, label, metric) for label in compared}
+                )
                 if metric.comparison != UNDIRECTED and len(defined) > 1:
                     values[metric] = defined
             # The worst group by a matched metric is that with the worst gap at matched coverage.
@@ -582,15 +607,22 @@ class SystemStatistics:
                 if len(by_label) > 1:
                     worst = (max if metric.direction == "lower" else min)(by_label, key=by_label.__getitem__)
                     key = Key(confidence_name, metric.key)
-                    worst_groups[key] = self._worst_group(confidence_name, metric, worst)
+                    worst_groups[key] = self._worst_group(confidence_name, metric, worst, len(by_label))
         return worst_groups
 
-    def _worst_group(self, confidence_name: str, metric: MetricSpecification, label: str) -> WorstGroup:
+    def _gap_value(self, confidence_name: str, label: str, metric: MetricSpecification) -> float:
+        statistic, column = self._gap_column(confidence_name, label, metric)
+        return float(statistic.points[column])
+
+    def _worst_group(
+        self, confidence_name: str, metric: MetricSpecification, label: str, candidates: int
+    ) -> WorstGroup:
         if metric.matched is None:
             outside = self.ranked_rows[confidence_name].outside(label)
-            return WorstGroup(label, metric, measure_metrics(outside, with_companions([metric])))
+            statistic = measure_metrics(outside, with_companions([metric]))
+            return WorstGroup(label, metric, candidates, statistic)
         sides = self._sides(confidence_name, label)
-        return WorstGroup(label, metric, matched_statistic(*sides, [metric]), sides)
+        return WorstGroup(label, metric, candidates, matched_statistic(*sides, [metric]), sides)
 
     def _gaps_to_rest(
         self, confidence_name: str, metrics: Sequence[MetricSpecification]

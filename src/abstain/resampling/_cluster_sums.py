@@ -463,7 +463,7 @@ class ClusterSums:
         return np.searchsorted(self.key, np.arange(self.keys + 1)).astype(np.intp)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Statistic:
     """A function of weights that computes metrics from prepared data.
 
@@ -534,7 +534,7 @@ class Statistic:
         with np.errstate(over="ignore", invalid="ignore"):
             return self.compute(weights if isinstance(weights, WeightBatch) else WeightBatch(weights))
 
-    @property
+    @cached_property
     def points(self) -> Floats:
         """The point estimates, which are the values with all weights 1."""
         return self(np.ones((1, self.units)))[0]
