@@ -45,6 +45,7 @@ __all__ = [
 DELTA = 0.10
 RISK = {"frequent": 0.10, "rare": 0.02}
 CLUSTERS = (40, 200, 600)
+UNEQUAL_CLUSTERS = (20, 40, 80, 200, 300)
 _EFFECT = {"none": 0.0, "weak": 0.4, "strong": 1.5}
 # With these constants, about 80% of the items can be answered at the requested risk.
 _BASE = {
@@ -55,10 +56,30 @@ _BASE = {
     ("rare", "weak"): -4.05,
     ("rare", "strong"): -4.7,
 }
+# Clusters of unequal sizes, in which larger clusters are worse: the same constant for them, and how much the log odds
+# of an error grow with the logarithm of the size.
+_UNEQUAL_BASE = {
+    ("frequent", "unequal"): -2.4,
+    ("frequent", "very unequal"): -2.7,
+    ("frequent", "few large"): -3.35,
+    ("rare", "unequal"): -4.2,
+    ("rare", "very unequal"): -4.6,
+    ("rare", "few large"): -5.2,
+}
+_SIZE_EFFECT = {"unequal": 0.5, "very unequal": 0.5, "few large": 1.0}
+_LARGEST_CLUSTER = 200
 _POPULATION = 2_000_000
-CLUSTERED = ("cluster-t", "cluster-t, holm", "betting", "hoeffding-bentkus", "independence", "naive")
-JOINT = ("joint cluster-t", "joint betting", "crc")
-INDEPENDENT = ("binomial", "binomial, holm", "sgr", "hoeffding-bentkus", "betting", "naive")
+CLUSTERED = (
+    "pseudo-cluster",
+    "pseudo-cluster, holm",
+    "gaffke",
+    "hoeffding-bentkus",
+    "independence",
+    "naive",
+)
+JOINT = ("joint pseudo-cluster", "joint gaffke", "crc")
+INDEPENDENT = ("binomial", "binomial, holm", "sgr", "hoeffding-bentkus", "gaffke", "naive")
+UNEQUAL = ("default", "pseudo-cluster", "gaffke", "joint pseudo-cluster")
 # These methods are known to violate the risk too often, and are shown for comparison.
 _FAILING = ("independence", "naive")
 
@@ -70,12 +91,14 @@ class Population:
     Attributes:
         errors: "frequent" or "rare".
         effect: the effect of the cluster: "none", "weak" or "strong".
-        size: items per cluster.
+        size: items per cluster, or the name of a distribution of sizes with a mean of about 8. "unequal" and "very
+            unequal" are lognormal, with a standard deviation of the logarithm of 1 and 1.5. "few large" has 50 items in
+            a tenth of the clusters, and 3 in the others.
     """
 
     errors: str
     effect: str
-    size: int
+    size: int | str
 
     @property
     def risk(self) -> float:
@@ -84,13 +107,27 @@ class Population:
 
     def draw(self, generator: np.random.Generator, clusters: int) -> tuple[NDArray[np.intp], Floats, Floats]:
         """Return the clusters, losses and confidences of one data set."""
-        cluster = np.repeat(np.arange(clusters), self.size)
+        sizes = self._draw_sizes(generator, clusters)
+        cluster = np.repeat(np.arange(clusters), sizes)
         count = len(cluster)
         effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
-        difficulty = _BASE[self.errors, self.effect] + 1.5 * generator.standard_normal(count)
+        base = _BASE[self.errors, self.effect]
+        if isinstance(self.size, str):
+            effect += _SIZE_EFFECT[self.size] * np.log(sizes / 8.0)[cluster]
+            base = _UNEQUAL_BASE[self.errors, self.size]
+        difficulty = base + 1.5 * generator.standard_normal(count)
         wrong = generator.random(count) < _sigmoid(difficulty + effect)
         confidence = _sigmoid(-difficulty - 0.3 * effect + 0.5 * generator.standard_normal(count))
         return cluster, wrong.astype(np.float64), confidence
+
+    def _draw_sizes(self, generator: np.random.Generator, clusters: int) -> NDArray[np.intp]:
+        if isinstance(self.size, int):
+            return np.full(clusters, self.size, np.intp)
+        if self.size == "few large":
+            return np.where(generator.random(clusters) < 0.1, 50, 3).astype(np.intp)
+        spread = 1.0 if self.size == "unequal" else 1.5
+        sizes = np.ceil(np.exp(np.log(8.0) - spread**2 / 2.0 + spread * generator.standard_normal(clusters)))
+        return np.minimum(sizes, _LARGEST_CLUSTER).astype(np.intp)
 
     def items(self, generator: np.random.Generator, clusters: int) -> Items:
         """Return one data set as items, without clusters if every cluster has one item."""
@@ -141,12 +178,21 @@ class GuaranteeCounts:
     risk: float = 0.0
 
 
-CELLS = tuple(
-    Cell(Population(errors, effect, size), clusters, method)
-    for clusters in CLUSTERS
-    for errors in ("frequent", "rare")
-    for effect, size in (("none", 1), ("weak", 8), ("strong", 8), ("weak", 20), ("strong", 20))
-    for method in (INDEPENDENT if size == 1 else CLUSTERED + JOINT)
+CELLS = (
+    *(
+        Cell(Population(errors, effect, size), clusters, method)
+        for clusters in CLUSTERS
+        for errors in ("frequent", "rare")
+        for effect, size in (("none", 1), ("weak", 8), ("strong", 8), ("weak", 20), ("strong", 20))
+        for method in (INDEPENDENT if size == 1 else CLUSTERED + JOINT)
+    ),
+    *(
+        Cell(Population(errors, "weak", size), clusters, method)
+        for clusters in UNEQUAL_CLUSTERS
+        for errors in ("frequent", "rare")
+        for size in _SIZE_EFFECT
+        for method in UNEQUAL
+    ),
 )
 
 
@@ -210,14 +256,15 @@ def _choose_threshold(cell: Cell, items: Items) -> float | None:
             items.truth, items.prediction, confidence=items.signals["confidence"].values
         )
         name = "binomial"
-    return abstain.choose_threshold(items, method=name, **options).threshold
+    return abstain.choose_threshold(items, method=None if name == "default" else name, **options).threshold
 
 
 @cache
 def _population(population: Population) -> tuple[Floats, Floats]:
     """Return the descending confidences of a very large sample, and the number of errors at or above each."""
     generator = np.random.default_rng(0)
-    _, wrong, confidence = population.draw(generator, _POPULATION // population.size)
+    size = population.size if isinstance(population.size, int) else 8
+    _, wrong, confidence = population.draw(generator, _POPULATION // size)
     order = np.argsort(-confidence)
     return confidence[order], np.cumsum(wrong[order])
 

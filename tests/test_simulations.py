@@ -207,7 +207,7 @@ def test_the_page_compares_methods_and_lists_rows_outside_the_range(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("effect", ["weak", "strong"])
-@pytest.mark.parametrize("method", ["cluster-t", "betting", "joint cluster-t"])
+@pytest.mark.parametrize("method", ["pseudo-cluster", "gaffke", "joint pseudo-cluster"])
 def test_risk_guarantees_hold(effect: str, method: str) -> None:
     """It fails for a number of violations that has a probability below 0.001 if 10% of guarantees are violated."""
     counts = guarantees.run_cell(
