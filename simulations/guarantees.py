@@ -79,7 +79,7 @@ CLUSTERED = (
 )
 JOINT = ("joint pseudo-cluster", "joint gaffke", "crc")
 INDEPENDENT = ("binomial", "binomial, holm", "sgr", "hoeffding-bentkus", "gaffke", "naive")
-UNEQUAL = ("default", "pseudo-cluster", "gaffke", "joint pseudo-cluster")
+UNEQUAL = ("default", "gaffke", "joint pseudo-cluster")
 # These methods are known to violate the risk too often, and are shown for comparison.
 _FAILING = ("independence", "naive")
 
@@ -300,8 +300,11 @@ generates this page from `simulations/guarantees.jsonl`, and `make simulate` add
 
 **What was simulated.** Errors are frequent (the requested risk is {100 * RISK["frequent"]:g}%) or rare
 ({100 * RISK["rare"]:g}%). Items belong to clusters of 8 or 20 items with a common effect, which is weak or strong and
-which the confidence hardly reflects. For independent items, a data set has eight times as many items as there are
-clusters in the other data sets. Every guarantee has a confidence level of {100 * (1 - DELTA):g}%, so at most
+which the confidence hardly reflects. In clusters of unequal sizes, larger clusters are worse. Their sizes are lognormal
+with a mean of about 8 and a standard deviation of the logarithm of 1 (*unequal*) or 1.5 (*very unequal*), or a tenth of
+the clusters has 50 items and the others 3 (*few large*). The *default* method is *pseudo-cluster*, or *gaffke* if the
+clusters count like fewer than 12 of equal size. For independent items, a data set has eight times as many items as
+there are clusters in the other data sets. Every guarantee has a confidence level of {100 * (1 - DELTA):g}%, so at most
 {100 * DELTA:g}% of the data sets may violate it. Conformal risk control (`crc`) guarantees the mean risk instead: the
 table shows that mean, and the proportion of single data sets that exceed the requested risk. The populations are
 defined in `simulations/guarantees.py`.
@@ -328,7 +331,8 @@ def guarantees_page(path: Path) -> str:
     lines = path.read_text().splitlines() if path.exists() else []
     records = [json.loads(line) for line in lines]
     parts = [_INTRODUCTION, *_summary(records)]
-    for size in sorted({record["size"] for record in records}):
+    sizes = {record["size"] for record in records}
+    for size in [*sorted(sizes - set(_SIZE_EFFECT)), *(name for name in _SIZE_EFFECT if name in sizes)]:
         parts += _table(size, [record for record in records if record["size"] == size])
     return "\n".join([*parts, ""])
 
@@ -343,8 +347,9 @@ def _summary(records: Sequence[dict[str, Any]]) -> list[str]:
         "| method | items | settings | violated, worst setting | relative coverage |",
     ]
     lines.append("|---|---|---|---|---|")
-    for items, independent in (("independent", True), ("in clusters", False)):
-        group = [record for record in records if (record["size"] == 1) is independent]
+    kinds = {"independent": (1,), "in clusters": (8, 20), "in unequal clusters": tuple(_SIZE_EFFECT)}
+    for items, sizes in kinds.items():
+        group = [record for record in records if record["size"] in sizes]
         methods = dict.fromkeys(record["method"] for record in group)
         for method in sorted(methods, key=lambda name: (name in _FAILING, name)):
             settings = [record for record in group if record["method"] == method]
@@ -359,8 +364,10 @@ def _summary(records: Sequence[dict[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def _table(size: int, records: Sequence[dict[str, Any]]) -> list[str]:
-    title = "Independent items" if size == 1 else f"{size} items per cluster"
+def _table(size: int | str, records: Sequence[dict[str, Any]]) -> list[str]:
+    title = f"Cluster sizes: {size}" if isinstance(size, str) else f"{size} items per cluster"
+    if size == 1:
+        title = "Independent items"
     unit = "items" if size == 1 else "clusters"
     lines = [
         f"## {title}",
@@ -385,7 +392,7 @@ def _table(size: int, records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _sort_key(record: dict[str, Any]) -> tuple[Any, ...]:
-    order = (*CLUSTERED, *JOINT, *INDEPENDENT)
+    order = ("default", *CLUSTERED, *JOINT, *INDEPENDENT)
     return (record["errors"], record["effect"], record["clusters"], order.index(record["method"]))
 
 

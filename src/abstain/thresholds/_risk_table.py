@@ -179,13 +179,16 @@ class RiskTable:
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.loss / self.count
 
-    def p_values(self, method: str, risk: float) -> Floats:
-        """Return the p-value of "the true risk is above `risk`" at each step, by a named test."""
-        if method == "binomial":
-            return self.binomial(risk)
-        if method == "hoeffding-bentkus":
-            return self.hoeffding_bentkus(risk)
-        return self.exponential_weights(risk, finite_sample=method == "gaffke")
+    def p_values(self, method: str, risk: float, steps: range | None = None, repeats: float = 1.0) -> Floats:
+        """Return the p-value of "the true risk is above `risk`" at each step or some of them, by a named test.
+
+        `repeats` is the number of clusters relative to these, for the tests with exponential weights.
+        """
+        steps = range(len(self)) if steps is None else steps
+        if method in CLUSTER_TESTS:
+            return self.exponential_weights(risk, steps, repeats, finite_sample=method == "gaffke")
+        p_values = self.binomial(risk) if method == "binomial" else self.hoeffding_bentkus(risk)
+        return p_values[steps.start : steps.stop]
 
     def binomial(self, risk: float) -> Floats:
         """Return exact p-values for independent answers with loss 0 or 1."""
@@ -200,16 +203,14 @@ class RiskTable:
         return _p_values.hoeffding_bentkus_p(mean, np.full(len(self), self.clusters), risk)
 
     def exponential_weights(
-        self, risk: float, *, finite_sample: bool, steps: range | None = None, repeats: float = 1.0
+        self, risk: float, steps: range, repeats: float = 1.0, *, finite_sample: bool
     ) -> Floats:
-        """Return the p-values of exponential weights over clusters, at all steps or at some of them.
+        """Return the p-values of exponential weights over clusters, at some steps.
 
         The pseudo-cluster is as bad as clusters that were not drawn may be. For a finite-sample test, it has the
         largest possible size and is wholly wrong. Otherwise it exceeds the worst cluster by as much as that one exceeds
-        the second worst, and each of them counts as at least one wrong answer. `repeats` is the number of clusters
-        relative to these. All p-values are 1 for a single cluster.
+        the second worst, and each of them counts as at least one wrong answer. All p-values are 1 for a single cluster.
         """
-        steps = range(len(self)) if steps is None else steps
         p_values = np.ones(len(steps))
         if self.cluster_sums.units < 2:
             return p_values

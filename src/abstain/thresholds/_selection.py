@@ -30,7 +30,7 @@ _START = 0.2
 _MOST_THRESHOLDS = 100
 # A fixed sequence begins at this multiple of the coverage at which answers without an error would be enough.
 _ERROR_MARGIN = 1.75
-_HALVINGS = 30
+_HALVINGS = 20
 _MOST_REPEATS = 1e6
 
 
@@ -85,11 +85,20 @@ class Selection:
             wanted = min(max(_START, min(_ERROR_MARGIN * needed, (needed + reach) / 2.0)), 0.9 * reach)
         return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 
-    def p_values(self) -> Floats:
-        """Return the p-value of every step; the largest over groups if one threshold must hold for all of them."""
+    def p_values(self, steps: range | None = None, repeats: float = 1.0) -> Floats:
+        """Return the p-values of `RiskTable.p_values`; the largest over groups if one threshold must hold for all."""
         request = self.request
         tables = self.group_tables or (self.table,)
-        return np.max([table.p_values(request.method, request.risk) for table in tables], axis=0)
+        return np.max(
+            [table.p_values(request.method, request.risk, steps, repeats) for table in tables], axis=0
+        )
+
+    def has_guarantee(self) -> bool:
+        """Return whether a step can be selected; a fixed sequence only has to pass its first test."""
+        if self.request.search == "fixed-sequence" and self.deferral_table is None and len(self.table):
+            p_values = self.p_values(range(self.start, self.start + 1))
+            return _search.fixed_sequence(p_values, self.request.delta) is not None
+        return self.select_step()[0] is not None
 
     def select_step(self) -> tuple[int | None, Floats]:
         """Return the selected step, None if there is none, and all p-values."""
@@ -183,14 +192,14 @@ def find_alternative(selection: Selection) -> Alternative:
         finite_sample_power=_finite_sample_power(selection),
     )
     low, high = selection.request.risk, 1.0 - 1e-9
-    if selection.with_risk(high).select_step()[0] is None:
+    if not selection.with_risk(high).has_guarantee():
         return alternative
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        if selection.with_risk(middle).select_step()[0] is None:
-            low = middle
-        else:
+        if selection.with_risk(middle).has_guarantee():
             high = middle
+        else:
+            low = middle
     # Rounded up to tenths of a percent, so that the printed risk itself could have been guaranteed.
     rounded = math.ceil(high * 1000.0 - 1e-6) / 1000.0
     return msgspec.structs.replace(alternative, risk=rounded if rounded < 1.0 else None)
@@ -220,19 +229,9 @@ def _clusters_needed(selection: Selection) -> int | None:
 
 def _repeats_needed(selection: Selection, step: int) -> float:
     """Return how many times as many clusters like these would pass the test at a step; infinite if no number would."""
-    request, tables = selection.request, selection.group_tables or (selection.table,)
 
     def is_enough(repeats: float) -> bool:
-        return all(
-            table.exponential_weights(
-                request.risk,
-                finite_sample=request.method == "gaffke",
-                steps=range(step, step + 1),
-                repeats=repeats,
-            )[0]
-            <= request.delta
-            for table in tables
-        )
+        return bool(selection.p_values(range(step, step + 1), repeats)[0] <= selection.request.delta)
 
     low, high = 1.0, 2.0
     while not is_enough(high):
