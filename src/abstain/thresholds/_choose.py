@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.losses import Loss
 
+# With fewer effective clusters, a warning names their number. Unequal ones violated too many guarantees in simulations.
+_WARNING_CLUSTERS = 40
+
 
 def choose_threshold(
     items: Any,
@@ -332,7 +335,7 @@ def _warnings(request: ThresholdRequest, items: Items, rows: AnsweredRows) -> li
             "patient or document, the risk guarantee does not hold: name the cluster (--cluster, cluster=)"
         )
         warnings.append(ResultWarning("clusters_unnamed", message))
-    elif request.method in CLUSTER_TESTS and (effective := rows.effective_clusters) < 2 * FEW_CLUSTERS:
+    elif request.method in CLUSTER_TESTS and (effective := rows.effective_clusters) < _WARNING_CLUSTERS:
         count = f"{len(rows.names)} {items.cluster_noun}s"
         if effective < 0.9 * len(rows.names):
             count += f" of unequal size count like {effective:.0f} of equal size, which"

@@ -92,7 +92,7 @@ def exponential_weights_p(excess: Floats, repeats: float = 1.0) -> Floats:
     Args:
         excess: (thresholds, clusters + 1): the loss of each cluster above the risk, and the pseudo-cluster in the last
             column, which is at least 0.
-        repeats: how many times there are clusters like these, each time with one pseudo-cluster.
+        repeats: how many times there are clusters like these. There is always one pseudo-cluster.
 
     >>> exponential_weights_p(np.array([[-0.05] * 59 + [0.95]])).round(3)        # exactly 0.95 ** 59 = 0.0485
     array([0.049])
