@@ -327,8 +327,8 @@ rarely wrong clusters: every finite-sample test is limited in this way, see
 """
 _REASON = (
     "If clusters are very unequal and larger ones are worse, the few largest clusters have most of the errors, and a "
-    "data set may contain none of these. No test over clusters detects this without giving up nearly all guarantees. The "
-    "default is *gaffke* if clusters count like fewer than 12 of equal size, so it avoids part of these settings."
+    "data set may contain none of these. No test over clusters detects this without giving up nearly all guarantees. "
+    "The default is *gaffke* if clusters count like fewer than 12 of equal size, so it avoids part of these settings."
 )
 
 

@@ -13,7 +13,7 @@ _TESTS = {
     "binomial": "the exact binomial test, which is valid for any number of items if they are independent",
     "sgr": "selection with guaranteed risk (SGR) and exact binomial bounds, which are valid if items are independent",
     "hoeffding-bentkus": "the Hoeffding-Bentkus test, which is valid for any number of {units}",
-    "pseudo-cluster": "a test with random weights of the {units} and of one pseudo-cluster, which is asymptotic: "
+    "pseudo-cluster": "random weights of the {units} and of one pseudo-cluster. This test is asymptotic: "
     "accurate for many {units}, but never exact. Gaffke's test does not need many {units} (--finite-sample, "
     "finite_sample=True), but answers less",
     "gaffke": "Gaffke's test. It is conjectured to be valid for any number of {units}: there is no proof, and no "
