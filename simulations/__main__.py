@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--skip-declining", action="store_true", help="skip comparisons with a timid system")
     parser.add_argument(
         "--guarantee-clusters",
-        default="40,200,600",
+        default=",".join(map(str, sorted({cell.clusters for cell in GUARANTEES}))),
         help="numbers of clusters for risk guarantees, separated by commas (default: %(default)s)",
     )
     parser.add_argument(

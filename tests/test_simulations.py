@@ -207,7 +207,7 @@ def test_the_page_compares_methods_and_lists_rows_outside_the_range(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("effect", ["weak", "strong"])
-@pytest.mark.parametrize("method", ["cluster-t", "betting", "joint cluster-t"])
+@pytest.mark.parametrize("method", ["pseudo-cluster", "gaffke", "joint pseudo-cluster"])
 def test_risk_guarantees_hold(effect: str, method: str) -> None:
     """It fails for a number of violations that has a probability below 0.001 if 10% of guarantees are violated."""
     counts = guarantees.run_cell(
@@ -237,6 +237,37 @@ def test_a_stopped_simulation_of_guarantees_continues(tmp_path: Path) -> None:
     page_text = guarantees.guarantees_page(path)
     assert "| binomial | independent | 1 |" in page_text
     assert "| 320 | frequent | none | binomial | 5 |" in page_text
+
+
+def test_the_page_lists_guarantees_that_are_violated_too_often(tmp_path: Path) -> None:
+    """Of 100 guarantees, 10 may be violated: 0.2 is more than two standard errors (0.04) above that, 0.15 is not."""
+    records = []
+    for size, method, broken in (("unequal", "default", 20), (8, "pseudo-cluster", 15), (8, "naive", 60)):
+        cell = guarantees.Cell(guarantees.Population("rare", "weak", size), 40, method)
+        counts = asdict(guarantees.GuaranteeCounts(100, broken, 5, 50.0, 2.0))
+        settings = {**asdict(cell.population), "clusters": 40, "method": method, "possible": 0.8}
+        records.append({"cell": cell.key, **settings, **counts})
+    path = tmp_path / "guarantees.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    page_text = guarantees.guarantees_page(path)
+    listed = [line for line in page_text.splitlines() if line.startswith("- ")]
+    assert listed == [
+        "- 40 clusters, sizes unequal, rare errors, effect weak, method default: **0.200 (0.040)**"
+    ]
+    assert page_text.index("## 8 items per cluster") < page_text.index("## Cluster sizes: unequal")
+    path.write_text(json.dumps(records[1]) + "\n")
+    assert "No method of abstain violated more" in guarantees.guarantees_page(path)
+
+
+def test_larger_clusters_are_worse_in_unequal_populations() -> None:
+    cluster, wrong, _ = guarantees.Population("frequent", "weak", "few large").draw(
+        np.random.default_rng(1), 3000
+    )
+    sizes = np.bincount(cluster)
+    assert set(sizes.tolist()) == {3, 50}
+    assert wrong[sizes[cluster] == 50].mean() > 2 * wrong[sizes[cluster] == 3].mean()
+    unequal, _, _ = guarantees.Population("rare", "weak", "unequal").draw(np.random.default_rng(1), 3000)
+    assert 7.0 < np.bincount(unequal).mean() < 9.5
 
 
 @pytest.mark.slow

@@ -60,10 +60,10 @@ def test_groups_are_the_clusters_of_the_guarantee() -> None:
     X, y = make_data(1)  # noqa: N806
     groups = np.arange(len(y)) // 10
     model = ThresholdedClassifier(GaussianNB(), risk=0.2).fit(X, y, groups=groups)
-    assert model.policy_.method == "cluster-t"
+    assert model.policy_.method == "pseudo-cluster"
     assert model.policy_.data.clusters == 300
-    betting = ThresholdedClassifier(GaussianNB(), risk=0.3, finite_sample=True).fit(X, y, groups=groups)
-    assert betting.policy_.method == "betting"
+    finite = ThresholdedClassifier(GaussianNB(), risk=0.3, finite_sample=True).fit(X, y, groups=groups)
+    assert finite.policy_.method == "gaffke"
 
 
 NAMED = np.array(["no", "yes"])

@@ -55,7 +55,9 @@ def test_the_command_gives_the_result_of_the_python_function(tmp_path: Path) -> 
         "To be 95% sure that at most 12% of answers are wrong, answer those with a confidence of at least "
         f"{policy.shown_threshold:g}: {round(100 * observed.coverage)}% of items, {observed.answered:,} of 1,800. "
     )
-    assert "t test over patients, which is asymptotic" in words_of(done.stdout)
+    assert "random weights of the patients and of one pseudo-cluster. This test is asymptotic" in words_of(
+        done.stdout
+    )
     assert done.stdout.splitlines()[-1] == "policy: policy.json"
     written = abstain.read_policy("policy.json")
     assert written.threshold == policy.threshold

@@ -275,7 +275,7 @@ def test_invalid_policy_files_are_errors(tmp_path: Path, policy: Policy) -> None
         read_policy(written(risk=5))
     with pytest.raises(FormatError, match="quantiles must be in ascending order"):
         read_policy(written(confidence=record["confidence"] | {"quantiles": [1.0, 0.0]}))
-    with pytest.raises(FormatError, match="cluster-t needs a value for sure"):
+    with pytest.raises(FormatError, match="pseudo-cluster needs a value for sure"):
         read_policy(written(sure=None))
     path.write_text("[]")
     with pytest.raises(

@@ -43,9 +43,9 @@ def test_the_first_sentence_states_the_guarantee_and_the_threshold() -> None:
 
 
 def test_the_default_method_depends_on_the_data() -> None:
-    assert choose_threshold(promised_items(), risk=0.1).method == "cluster-t"
-    assert choose_threshold(promised_items(), risk=0.1, finite_sample=True).method == "betting"
-    assert choose_threshold(promised_items(19), risk=0.1).method == "betting"
+    assert choose_threshold(promised_items(), risk=0.1).method == "pseudo-cluster"
+    assert choose_threshold(promised_items(), risk=0.1, finite_sample=True).method == "gaffke"
+    assert choose_threshold(promised_items(11), risk=0.1).method == "gaffke"
     single = promised_items(400, 1)
     assert choose_threshold(single, risk=0.1).method == "binomial"
     assert (
@@ -60,13 +60,13 @@ def test_the_lines_name_an_asymptotic_test() -> None:
     assert policy.guarantee == "asymptotic"
     assert any("asymptotic" in line and "--finite-sample" in line for line in policy.lines)
     assert any("the test is asymptotic" in line for line in policy.assumptions)
-    betting = choose_threshold(promised_items(400), risk=0.2, finite_sample=True)
-    assert betting.guarantee == "finite-sample"
+    gaffke = choose_threshold(promised_items(400), risk=0.2, finite_sample=True)
+    assert gaffke.guarantee == "conjectured"
     assert (
-        "The guarantee comes from the betting test, which is valid for any number of clusters."
-        in betting.lines
-    )
-    assert "no cluster has more than 6 items" in betting.assumptions
+        "The guarantee comes from Gaffke's test. It is conjectured to be valid for any number of clusters: there is no "
+        "proof, and no counterexample is known."
+    ) in gaffke.lines
+    assert "no cluster has more than 6 items" in gaffke.assumptions
 
 
 def test_without_a_guarantee_the_lines_explain_what_it_would_take() -> None:
@@ -84,10 +84,107 @@ def test_without_a_guarantee_the_lines_explain_what_it_would_take() -> None:
         "Even without a single error, 59 clusters are needed, and there are 10. The smallest risk that these data "
         f"could have guaranteed is {100 * policy.alternative.risk:g}%, but to choose it now, after seeing the data, is "
         f"not valid: it needs new data. About {policy.alternative.clusters} clusters like these would be enough; there "
-        "are 10."
+        "are 10. With 10 clusters like these, no finite-sample test can give this guarantee in more than 7% of data "
+        "sets."
     )
     again = choose_threshold(promised_items(10, 6, seed=3), risk=policy.alternative.risk)
     assert again.threshold is not None
+
+
+def test_the_limit_of_every_finite_sample_test_by_hand() -> None:
+    """40 clusters of 5 right answers: 0.05 * (1 + 0.05 / 0.95) ** 40 = 0.389. Twice as many for gaffke are enough.
+
+    If a cluster can have 10 items, clusters are half as large as the largest: 0.05 * (1 + 0.025 / 0.95) ** 40 = 0.1413.
+    """
+    items = independent_items(
+        [0] * 200, [(200 - row) / 200 for row in range(200)], cluster=[row % 40 for row in range(200)]
+    )
+    policy = choose_threshold(items, risk=0.05, finite_sample=True)
+    assert policy.threshold is None
+    assert policy.alternative is not None
+    assert policy.alternative.finite_sample_power == pytest.approx(0.05 * 0.95**-40)
+    assert policy.lines[1].endswith(
+        "With 40 clusters like these, no finite-sample test can give this guarantee in more than 39% of data sets."
+    )
+    larger = choose_threshold(items, risk=0.05, finite_sample=True, largest_cluster=10)
+    assert larger.alternative is not None
+    assert larger.alternative.finite_sample_power == pytest.approx(0.05 * (1 + 0.025 / 0.95) ** 40)
+    # An observed risk of 1/40, and half of the answers: (0.05 - 0.025) * 0.5 instead of 0.05.
+    wrong = [int(row % 40 == 0) for row in range(200)]
+    some = choose_threshold(
+        independent_items(wrong, [0.9] * 200, cluster=[row // 5 for row in range(200)]), risk=0.05
+    )
+    assert some.alternative is not None
+    assert some.alternative.finite_sample_power == pytest.approx(0.05 * (1 + 0.025 / 0.95) ** 40)
+    # With enough power, the sentence is omitted.
+    frequent = choose_threshold(items, risk=0.07, finite_sample=True)
+    assert frequent.alternative is not None
+    assert frequent.alternative.finite_sample_power == pytest.approx(0.05 * 0.93**-40)
+    assert "finite-sample test can" not in frequent.lines[1]
+
+
+@pytest.mark.parametrize("finite_sample", [False, True])
+@pytest.mark.parametrize("risk_type", ["selective", "joint"])
+def test_names_of_clusters_and_order_of_rows_do_not_matter(risk_type: str, finite_sample: bool) -> None:
+    """Also if clusters are unequal, and if the new names have another order."""
+    generator = np.random.default_rng(9)
+    sizes = np.ceil(generator.lognormal(1.5, 0.8, 90)).astype(int)
+    cluster = np.repeat(np.arange(90), sizes)
+    wrong = (generator.random(len(cluster)) < 0.06).astype(int)
+    confidence = (0.5 + 0.5 * generator.random(len(cluster)) - 0.3 * wrong).round(2)
+    options: dict[str, Any] = {"risk": 0.12, "risk_type": risk_type, "finite_sample": finite_sample}
+    first = choose_threshold(
+        independent_items(wrong.tolist(), confidence.tolist(), cluster=cluster.tolist()), **options
+    )
+    assert first.threshold is not None or finite_sample
+    for seed in range(5):
+        shuffled = np.random.default_rng(seed)
+        names, order = shuffled.permutation(90), shuffled.permutation(len(cluster))
+        again = choose_threshold(
+            independent_items(
+                wrong[order].tolist(),
+                confidence[order].tolist(),
+                cluster=[f"p{names[row]}" for row in cluster[order]],
+            ),
+            **options,
+        )
+        assert (again.threshold, again.observed, again.alternative) == (
+            first.threshold,
+            first.observed,
+            first.alternative,
+        )
+
+
+def test_unequal_clusters_count_like_fewer_equal_ones() -> None:
+    """Two clusters of 30 and 40 of 1 item: 100² / (2 * 30² + 40) = 5.4, too few for the asymptotic test."""
+    cluster = [0] * 30 + [1] * 30 + list(range(2, 42))
+    items = independent_items([0] * 100, [(100 - row) / 100 for row in range(100)], cluster=cluster)
+    policy = choose_threshold(items, risk=0.3)
+    assert policy.method == "gaffke"
+    assert [str(warning) for warning in policy.warnings] == [
+        "42 clusters of unequal size count like 5 of equal size, which are few for an asymptotic test; Gaffke's test "
+        "does not need many, and was used"
+    ]
+    requested = choose_threshold(items, risk=0.3, method="pseudo-cluster")
+    assert requested.method == "pseudo-cluster"
+    assert [warning.code for warning in requested.warnings] == ["few_clusters"]
+
+
+def test_the_number_of_clusters_that_would_be_enough_is_enough() -> None:
+    """The clusters are repeated, so that every repetition has the same errors."""
+    items = promised_items(40, 6, seed=5)
+    observed = choose_threshold(items, risk=0.5).data.risk
+    assert observed is not None
+    risk = 1.2 * observed
+    policy = choose_threshold(items, risk=risk, start=1.0)
+    assert policy.threshold is None
+    assert policy.alternative is not None
+    assert policy.alternative.clusters is not None
+    repeats = -(-policy.alternative.clusters // 40)
+    rows = np.concatenate([np.arange(len(items))] * repeats)
+    names = np.concatenate([[f"{name}/{part}" for name in items.cluster] for part in range(repeats)])
+    many = replace(items.take(rows), cluster=names)
+    assert choose_threshold(many, risk=risk, start=1.0).threshold is not None
 
 
 @pytest.mark.parametrize("risk", [0.001, 0.005, 0.02])
@@ -133,7 +230,8 @@ def test_a_risk_below_the_observed_risk_of_every_threshold() -> None:
         ({"method": "magic"}, "unknown method 'magic'"),
         ({"method": "crc"}, "on average .crc. is only possible for the joint risk"),
         ({"sure": None}, "on average .crc. is only possible for the joint risk"),
-        ({"method": "cluster-t", "finite_sample": True}, "remove one of the two"),
+        ({"method": "pseudo-cluster", "finite_sample": True}, "remove one of the two"),
+        ({"method": "betting"}, "unknown method 'betting'"),
         ({"worst": True}, "worst needs groups"),
         ({"by": "sites"}, "unknown group column 'sites' .did you mean 'site'"),
         ({"grid": []}, "at least one threshold"),
@@ -206,8 +304,8 @@ def test_the_threshold_comes_from_a_declared_grid() -> None:
     policy = choose_threshold(items, risk=0.1, grid=[0.95, 0.9, 0.8, 0.7, 0.6])
     assert policy.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
     assert policy.shown_threshold == policy.threshold
-    betting = choose_threshold(items, risk=0.15, grid=[0.95, 0.9, 0.8, 0.7, 0.6], finite_sample=True)
-    assert betting.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
+    gaffke = choose_threshold(items, risk=0.15, grid=[0.95, 0.9, 0.8, 0.7, 0.6], finite_sample=True)
+    assert gaffke.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
 
 
 def test_row_order_and_repetition_do_not_matter() -> None:
@@ -373,7 +471,6 @@ def test_a_policy_can_be_written_and_read_again(tmp_path: Any) -> None:
 
 
 def test_with_answers_in_one_cluster_only_there_is_no_guarantee() -> None:
-    """Betting finds thresholds on one of two clusters and tests them on the other, but one has no answers."""
     items = Items.from_arrays(
         [1, 1, 1],
         [1, 1, 1],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,10 +9,9 @@ from scipy import stats
 from abstain import DataError
 from abstain.thresholds import (
     RiskTable,
-    betting_wealth,
     binomial_p,
     binomial_upper,
-    cluster_t_p,
+    exponential_weights_p,
     hoeffding_bentkus_p,
     thresholds_between,
 )
@@ -59,36 +56,46 @@ def test_binomial_p_values_are_those_of_scipy() -> None:
         binomial_p([0.5], [10], 0.1)
 
 
-def test_cluster_t_is_students_t_test() -> None:
-    values = np.array([-0.3, 0.1, -0.2, -0.4, 0.05, -0.1])
-    p_value = cluster_t_p(np.array([values.sum()]), np.array([(values**2).sum()]), len(values))
-    assert p_value[0] == pytest.approx(stats.ttest_1samp(values, 0.0, alternative="less").pvalue)
+@pytest.mark.parametrize("risk", [0.02, 0.1, 0.3])
+def test_exponential_weights_of_independent_answers_give_the_binomial_p_value(risk: float) -> None:
+    """k + 1 exponential weights against n - k others: the probability that a Beta(k + 1, n - k) is above the risk."""
+    for answers in (20, 59, 400):
+        for errors in (0, 1, 3, 10):
+            excess = np.array([[-risk] * (answers - errors) + [1 - risk] * (errors + 1)])
+            expected = stats.binom.cdf(errors, answers, risk)
+            assert exponential_weights_p(excess)[0] == pytest.approx(expected, rel=0.03, abs=1e-6)
 
 
-def test_a_fair_game_is_rarely_won() -> None:
-    """Ville's inequality: if the risk equals the limit, a stake of 1 grows to 10 at most once in ten games."""
-    generator, games, risk = np.random.default_rng(5), 2000, 0.2
-    lost = generator.random((150, games)) < risk
-    gains = ((risk - lost) / (1.0 - risk)).astype(np.float64)
-    best, _ = betting_wealth(gains)
-    assert (best >= math.log(10.0)).mean() <= 0.1
-
-
-def test_a_game_can_be_interrupted() -> None:
-    generator = np.random.default_rng(6)
-    gains = ((0.3 - (generator.random((90, 4)) < 0.1)) / 0.7).astype(np.float64)
-    uninterrupted, _ = betting_wealth(gains)
-    _, state = betting_wealth(gains[:40])
-    resumed, _ = betting_wealth(gains[40:], state)
-    assert resumed == pytest.approx(uninterrupted)
-
-
-def test_without_errors_betting_needs_little_more_than_the_binomial() -> None:
-    """80 clusters of 3 items, all right: the largest bet wins 0.99 * risk / (1 - risk) on each of them."""
-    table = RiskTable.of_rows(
-        np.full(240, 0.9), np.zeros(240), cluster=np.repeat(np.arange(80), 3), asked=np.full(80, 3.0)
+def test_exponential_weights_with_one_loss_above_the_limit_by_hand() -> None:
+    """P(3 E_0 >= 1 E_1 + 2 E_2) = 3 / (3 + 1) * 3 / (3 + 2) = 0.45, and 40 such pairs: (0.45) ** 40."""
+    assert exponential_weights_p(np.array([[-1.0, -2.0, 3.0]]))[0] == pytest.approx(0.45, rel=0.01)
+    many = np.array([[-1.0, -2.0] * 40 + [3.0]])
+    assert exponential_weights_p(many)[0] == pytest.approx(0.45**40, rel=0.03)
+    assert exponential_weights_p(np.array([[-1.0, -2.0, 3.0]]), repeats=40)[0] == pytest.approx(
+        exponential_weights_p(many)[0], rel=1e-9
     )
-    assert table.betting(0.1)[0] == pytest.approx((1 + 0.99 / 9) ** -80)
+
+
+def test_exponential_weights_agree_with_drawn_weights() -> None:
+    generator = np.random.default_rng(8)
+    excess = np.array(
+        [[-0.8] * 30 + [0.2, 1.2, 3.2, 4.0], [-5.0, -0.1, 2.0, 0.3] * 8 + [1.0, 1.0], [0.5, -0.4] * 17]
+    )
+    sums = generator.exponential(size=(200_000, excess.shape[1])) @ excess.T
+    assert exponential_weights_p(excess) == pytest.approx((sums >= 0).mean(axis=0), abs=0.004)
+
+
+def test_exponential_weights_at_the_edges() -> None:
+    no_evidence = np.array([[0.0, 0.0, 0.9], [0.0, 0.0, 0.0], [0.3, 0.0, 0.9]])
+    assert exponential_weights_p(no_evidence).tolist() == [1.0, 1.0, 1.0]
+    # Without a pseudo-cluster and without a loss above the limit, no weights give a risk above it.
+    assert exponential_weights_p(np.array([[-1.0, -0.5, 0.0]])).tolist() == [0.0]
+    assert exponential_weights_p(np.array([[-1.0, 1.0]])).tolist() == [0.5]
+    # The p-value is continuous at a mean of 0, and grows with every loss.
+    means = np.array([-1e-2, -1e-3, -1e-4, -1e-6, 0.0, 1e-6, 1e-4, 1e-3, 1e-2])
+    p_values = exponential_weights_p(means[:, None] + np.array([[-1.0, -1.0, -1.0, 2.0, 1.0]]))
+    assert (np.diff(p_values) > 0.0).all()
+    assert np.diff(p_values).max() < 0.007
 
 
 def loss_above_risk(cluster: np.ndarray, loss: np.ndarray, kept: np.ndarray, risk: float) -> np.ndarray:
@@ -102,33 +109,62 @@ def loss_above_risk(cluster: np.ndarray, loss: np.ndarray, kept: np.ndarray, ris
 
 
 @pytest.mark.parametrize("risk_type", ["selective", "joint"])
-def test_moments_are_those_of_the_rows(risk_type: str) -> None:
+@pytest.mark.parametrize("method", ["pseudo-cluster", "gaffke"])
+def test_the_tests_over_clusters_are_those_of_the_rows(risk_type: str, method: str) -> None:
     generator = np.random.default_rng(7)
     cluster = generator.integers(0, 12, 90)
-    loss, confidence = generator.random(90), generator.integers(0, 30, 90) / 30
+    loss, confidence = generator.random(90) * 0.6, generator.integers(0, 30, 90) / 30
     asked = (np.bincount(cluster, minlength=12) + 2.0).astype(np.float64)
     table = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked, most=10, risk_type=risk_type)
     assert len(table) <= 11
+    p_values = table.p_values(method, 0.4)
     for step, threshold in enumerate(table.thresholds):
         kept = confidence >= threshold
-        above = loss_above_risk(cluster, loss, kept, 0.3)
+        above = loss_above_risk(cluster, loss, kept, 0.4)
         if risk_type == "joint":
-            total = np.bincount(cluster[kept], weights=loss[kept], minlength=12)
-            above = total - 0.3 * asked
+            above = np.bincount(cluster[kept], weights=loss[kept], minlength=12) - 0.4 * asked
         assert table.answered[step] == kept.sum()
-        assert table.spread(0.3)[step] == pytest.approx((above**2).sum())
-        student = stats.ttest_1samp(above, 0.0, alternative="less").pvalue
-        assert table.cluster_t(0.3, 0.1)[step] >= student * (1 - 1e-9)
+        second, worst = (max(each, 0.6) for each in sorted(above)[-2:])
+        pseudo = asked.max() * 0.6 if method == "gaffke" else 2 * worst - second
+        assert p_values[step] == pytest.approx(exponential_weights_p(np.array([[*above, pseudo]]))[0])
 
 
-def test_without_errors_the_cluster_t_test_is_not_certain() -> None:
-    """Without an error, the plain t test would have a p-value near 0 from three answers on."""
-    asked = np.array([1.0, 2.0, 1.0, 2.0] * 10)
-    cluster = np.repeat(np.arange(40), asked.astype(int))
-    table = RiskTable.of_rows(np.full(60, 0.9), np.zeros(60), cluster=cluster, asked=asked)
-    assert table.cluster_t(0.05, 0.05)[0] >= 0.95**60
-    plain = cluster_t_p(table.loss - 0.05 * table.count, table.spread(0.05), 40)
-    assert plain[0] < 1e-9
+def table_of_clusters(wrong: list[int], size: int) -> RiskTable:
+    """Clusters of one size, with a number of wrong answers each and one confidence."""
+    loss = np.concatenate([np.repeat([1.0, 0.0], [errors, size - errors]) for errors in wrong])
+    count = len(wrong)
+    cluster = np.repeat(np.arange(count), size)
+    return RiskTable.of_rows(
+        np.full(size * count, 0.9), loss, cluster=cluster, asked=np.full(count, float(size))
+    )
+
+
+def test_without_errors_the_p_values_over_clusters_by_hand() -> None:
+    """40 clusters of 3 right answers, risk 0.1: each is 0.3 below, and the pseudo-cluster 0.9 or 3 * 0.9 above."""
+    table = table_of_clusters([0] * 40, 3)
+    assert table.p_values("pseudo-cluster", 0.1)[0] == pytest.approx((0.9 / 1.2) ** 40, rel=0.035)
+    # The same as the binomial p-value of 40 answers: each cluster counts as one of the largest size.
+    assert table.p_values("gaffke", 0.1)[0] == pytest.approx(0.9**40, rel=0.035)
+
+
+def test_the_pseudo_cluster_extrapolates_the_two_worst_clusters() -> None:
+    """With risk 0.1 and clusters of 10, errors 6 and 4 are 5 and 3 above the limit, so the pseudo-cluster is 7."""
+    table = table_of_clusters([0] * 60 + [4, 6], 10)
+    excess = np.array([[-1.0] * 60 + [3.0, 5.0, 7.0]])
+    assert table.p_values("pseudo-cluster", 0.1)[0] == pytest.approx(exponential_weights_p(excess)[0])
+
+
+def test_one_cluster_or_no_answer_supports_nothing() -> None:
+    assert table_of_clusters([0], 500).p_values("pseudo-cluster", 0.1).tolist() == [1.0]
+    unanswered = RiskTable.of_rows(
+        np.full(4, 0.5),
+        np.zeros(4),
+        cluster=np.array([0, 0, 1, 1]),
+        asked=np.full(2, 2.0),
+        thresholds=np.array([0.9, 0.5]),
+    )
+    assert unanswered.p_values("pseudo-cluster", 0.4)[0] == 1.0
+    assert unanswered.p_values("pseudo-cluster", 0.4)[1] < 1.0
 
 
 def test_a_step_lies_strictly_above_the_next_confidence() -> None:

@@ -52,7 +52,7 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         cv: the number of folds or a splitter; "prefit" for an estimator that is already fitted.
         abstain_label: the label that `predict` returns for a declined row; it must not be one of the classes. Default:
             -1 for numbers and booleans (which are then returned as 1 and 0), "abstain" for text.
-        finite_sample: use a test that holds for any number of groups.
+        finite_sample: use a test that does not need many groups.
 
     Attributes:
         estimator_: the fitted estimator.

@@ -10,10 +10,9 @@ from abstain.thresholds._apply import ANSWER, COLUMN, DEFER, Applied, apply_poli
 from abstain.thresholds._check import BROKEN, KEPT, PolicyCheck, check_policy
 from abstain.thresholds._choose import choose_threshold, guaranteed_thresholds
 from abstain.thresholds._p_values import (
-    betting_wealth,
     binomial_p,
     binomial_upper,
-    cluster_t_p,
+    exponential_weights_p,
     hoeffding_bentkus_p,
 )
 from abstain.thresholds._policy import METHODS, SEARCHES, Policy, is_policy_file, policy_schema, read_policy
@@ -40,13 +39,12 @@ __all__ = [
     "PolicyCheck",
     "RiskTable",
     "apply_policy",
-    "betting_wealth",
     "binomial_p",
     "binomial_upper",
     "check_policy",
     "choose_threshold",
-    "cluster_t_p",
     "conformal_risk_control",
+    "exponential_weights_p",
     "fixed_sequence",
     "format_percent",
     "guarantee_clause",

@@ -84,6 +84,15 @@ class AnsweredRows:
         return total_by(self.cluster, self.weight, len(self.names))
 
     @property
+    def effective_clusters(self) -> float:
+        """Number of clusters of equal size that would be as informative: the squared sum of sizes over that of squares.
+
+        Reference: Kish, "Survey Sampling", 1965.
+        """
+        asked = self.asked
+        return float(asked.sum() ** 2 / (asked @ asked))
+
+    @property
     def clustered(self) -> bool:
         """True if some cluster has more than one item."""
         return len(self.names) < len(self) or (self.weight is not None and bool((self.weight != 1.0).any()))

@@ -32,8 +32,8 @@ from abstain.thresholds._policy import (
     PolicyLoss,
 )
 from abstain.thresholds._request import FEW_CLUSTERS, ThresholdRequest, descending_grid, rate
-from abstain.thresholds._risk_table import JOINT, SELECTIVE, shortest_between
-from abstain.thresholds._selection import Selection, alternative, reason_for_none
+from abstain.thresholds._risk_table import CLUSTER_TESTS, JOINT, SELECTIVE, shortest_between
+from abstain.thresholds._selection import Selection, find_alternative, reason_for_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from abstain._types import Floats
     from abstain.items import Items
     from abstain.losses import Loss
+
+# With fewer effective clusters, a warning names their number. Unequal ones violated too many guarantees in simulations.
+_WARNING_CLUSTERS = 40
 
 
 def choose_threshold(
@@ -70,8 +73,9 @@ def choose_threshold(
     The risk type "selective" limits the risk among answers. The risk type "joint" limits the risk per item asked, which
     is reduced by deferring. The default method depends on the data:
 
-    - items in clusters: a t test over clusters, which is asymptotic
-    - fewer than 20 clusters, or `finite_sample`: betting
+    - items in clusters: random weights of the clusters and of a pseudo-cluster, which is asymptotic
+    - fewer than 12 clusters of equal size, or unequal ones that count like fewer, or `finite_sample`: Gaffke's test,
+      whose pseudo-cluster has the largest possible size and is wholly wrong
     - items without clusters: the exact binomial test if the loss is 0 or 1, otherwise the Hoeffding-Bentkus test
     - ``sure=None``: conformal risk control, which limits the joint risk on average
 
@@ -85,12 +89,12 @@ def choose_threshold(
         calibration: the calibration file that a calibrated confidence needs, or its path.
         loss: "zero_one", "abs_norm", "abs", a function of (truth, prediction), or one number per item.
         largest_loss: the largest value that a custom loss can have. Default for "abs": the width of the declared scale.
-        method: "binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr" or "crc".
-        finite_sample: use a test that is valid for any number of clusters.
+        method: "binomial", "pseudo-cluster", "gaffke", "hoeffding-bentkus", "sgr" or "crc".
+        finite_sample: use a test that does not need many clusters (gaffke).
         search: "fixed-sequence", or "holm" to test all thresholds at once.
         start: the coverage at which the fixed sequence begins. Default: 0.2, or more if the risk requires it.
         grid: thresholds that were fixed before looking at the data. Default: read from the data.
-        largest_cluster: the largest possible number of items per cluster, for betting. Default: the largest observed.
+        largest_cluster: the largest possible number of items per cluster, for gaffke. Default: the largest observed.
         needless: the largest proportion of items that may be deferred although the answer was right.
         by: a metadata column: one threshold per group.
         worst: with `by`: one threshold that holds for every group.
@@ -191,8 +195,8 @@ def _choose_for_all_and_by_group(
 def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, name: str) -> GroupThreshold:
     if not rows.answered.any() or len(rows.names) < 2:
         return GroupThreshold(group=name, reason=f"fewer than two {rows.cluster_noun}s, or no answer")
-    if request.method == "cluster-t" and len(rows.names) < FEW_CLUSTERS:
-        request = replace(request, method="betting")
+    if request.method == "pseudo-cluster" and rows.effective_clusters < FEW_CLUSTERS:
+        request = replace(request, method="gaffke")
     return msgspec.structs.replace(_choose(request, rows), group=name)
 
 
@@ -200,7 +204,9 @@ def _choose(request: ThresholdRequest, rows: AnsweredRows) -> GroupThreshold:
     selection = Selection.of_rows(request, rows)
     step, p_values = selection.select_step()
     if step is None:
-        return GroupThreshold(reason=reason_for_none(selection, rows), alternative=alternative(selection))
+        return GroupThreshold(
+            reason=reason_for_none(selection, rows), alternative=find_alternative(selection)
+        )
     threshold = float(selection.table.thresholds[step])
     is_answered = rows.confidence >= threshold
     lowest_answered = float(rows.confidence[is_answered].min()) if is_answered.any() else threshold
@@ -306,9 +312,11 @@ def _assumptions(request: ThresholdRequest, rows: AnsweredRows) -> tuple[str, ..
         assumptions.append(
             "no two items belong to the same patient, document or conversation, because no clusters were named"
         )
-    if request.method == "cluster-t":
-        assumptions.append(f"there are many {units}: the test is asymptotic")
-    if request.method in ("betting", "hoeffding-bentkus") and rows.clustered:
+    if request.method == "pseudo-cluster":
+        assumptions.append(
+            f"there are many {units}, and no few of them have most of the errors: the test is asymptotic"
+        )
+    if request.method in ("gaffke", "hoeffding-bentkus") and rows.clustered:
         assumptions.append(f"no {rows.noun} has more than {request.largest_cluster_of(rows):g} items")
     if request.method == "crc" and rows.clustered:
         assumptions.append(f"the guaranteed risk is the mean over {units} of the risk within each")
@@ -327,11 +335,14 @@ def _warnings(request: ThresholdRequest, items: Items, rows: AnsweredRows) -> li
             "patient or document, the risk guarantee does not hold: name the cluster (--cluster, cluster=)"
         )
         warnings.append(ResultWarning("clusters_unnamed", message))
-    elif request.method == "cluster-t" and len(rows.names) < 2 * FEW_CLUSTERS:
-        message = (
-            f"{len(rows.names)} {items.cluster_noun}s are few for a t test; the betting test is valid for any number "
-            "(--finite-sample, finite_sample=True)"
+    elif request.method in CLUSTER_TESTS and (effective := rows.effective_clusters) < _WARNING_CLUSTERS:
+        count = f"{len(rows.names)} {items.cluster_noun}s"
+        if effective < 0.9 * len(rows.names):
+            count += f" of unequal size count like {effective:.0f} of equal size, which"
+        remedy = (
+            "was used" if request.method == "gaffke" else "can be used (--finite-sample, finite_sample=True)"
         )
+        message = f"{count} are few for an asymptotic test; Gaffke's test does not need many, and {remedy}"
         warnings.append(ResultWarning("few_clusters", message))
     if rows.constant_confidence:
         constant = rows.confidence[rows.answered][0]

@@ -33,8 +33,8 @@ VERSION = "1"
 _LARGEST_FILE = 1 << 24
 GUARANTEES = {
     "binomial": "exact",
-    "cluster-t": "asymptotic",
-    "betting": "finite-sample",
+    "pseudo-cluster": "asymptotic",
+    "gaffke": "conjectured",
     "hoeffding-bentkus": "finite-sample",
     "sgr": "exact",
     "crc": "in expectation",
@@ -73,10 +73,15 @@ class Alternative(Struct, frozen=True, kw_only=True):
     Attributes:
         risk: the smallest risk that these data could have guaranteed; None if there is none.
         clusters: approximate number of clusters like these that would be enough; None if no number would.
+        available: number of clusters that there are.
+        finite_sample_power: the largest probability with which a finite-sample test can give the guarantee for clusters
+            like these; None without clusters.
     """
 
     risk: float | None = None
     clusters: Count | None = None
+    available: Count | None = None
+    finite_sample_power: Proportion | None = None
 
 
 class GroupThreshold(Struct, frozen=True, kw_only=True):
@@ -178,7 +183,8 @@ class Policy(Struct, frozen=True, kw_only=True):
         alternative: an alternative if there is no threshold.
         method: the test behind the guarantee.
         search: the order in which thresholds were tested.
-        guarantee: "exact", "finite-sample", "asymptotic" or "in expectation".
+        guarantee: "exact", "finite-sample", "conjectured" (finite-sample without a proof or a known counterexample),
+            "asymptotic" or "in expectation".
         confidence: the confidence that ranks the answers.
         loss: the loss of an answer.
         data: the data that the policy was chosen on.
@@ -201,9 +207,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     reason: str = ""
     observed: Observed | None = None
     alternative: Alternative | None = None
-    method: Literal["binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr", "crc"]
+    # Earlier versions wrote policies with the methods cluster-t and betting, which can still be applied and checked.
+    method: Literal[
+        "binomial", "pseudo-cluster", "gaffke", "hoeffding-bentkus", "sgr", "crc", "cluster-t", "betting"
+    ]
     search: Literal["fixed-sequence", "holm", "binary-search", "none"]
-    guarantee: Literal["exact", "finite-sample", "asymptotic", "in expectation"]
+    guarantee: Literal["exact", "finite-sample", "conjectured", "asymptotic", "in expectation"]
     confidence: PolicyConfidence
     loss: PolicyLoss
     data: PolicyData

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 
 SELECTIVE, JOINT = "selective", "joint"
-# Clusters per block in the betting test: memory grows with this number times thresholds and bets.
-_BLOCK = 512
+# The tests with exponential weights, which differ in the size of their pseudo-cluster.
+CLUSTER_TESTS = ("pseudo-cluster", "gaffke")
+# Numbers per block of steps in the test over clusters, which limits its memory.
+_BLOCK = 1 << 18
 
 
 def thresholds_between(
@@ -78,7 +80,6 @@ class RiskTable:
         asked: number of items of each cluster, including declined ones; if items are independent, one total.
         independent: True if every item is its own cluster.
         binary: True if every loss is 0 or 1.
-        order: order of the clusters in the betting test, which must not depend on losses. Default: as they are.
         largest: the largest number of items that a cluster can have. Default: the largest in `asked`.
         risk_type: "selective" for the risk among answers, "joint" for the risk per item asked.
     """
@@ -88,7 +89,6 @@ class RiskTable:
     asked: Floats = field(repr=False)
     independent: bool
     binary: bool
-    order: Indices | None = field(default=None, repr=False)
     largest: float = 1.0
     risk_type: str = SELECTIVE
 
@@ -103,7 +103,6 @@ class RiskTable:
         weight: Floats | None = None,
         most: int | None = 100,
         thresholds: Floats | None = None,
-        order: Indices | None = None,
         largest: float | None = None,
         risk_type: str = SELECTIVE,
     ) -> RiskTable:
@@ -131,9 +130,7 @@ class RiskTable:
             weight=weight,
         )
         largest_seen = 1.0 if independent else float(asked.max(initial=1.0))
-        return cls(
-            thresholds, cluster_sums, asked, independent, binary, order, largest or largest_seen, risk_type
-        )
+        return cls(thresholds, cluster_sums, asked, independent, binary, largest or largest_seen, risk_type)
 
     def __len__(self) -> int:
         return len(self.thresholds)
@@ -182,69 +179,16 @@ class RiskTable:
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.loss / self.count
 
-    @cached_property
-    def _moments(self) -> tuple[Floats, Floats, Floats]:
-        """Sums over clusters of loss², loss × base and base², at each step.
+    def p_values(self, method: str, risk: float, steps: range | None = None, repeats: float = 1.0) -> Floats:
+        """Return the p-value of "the true risk is above `risk`" at each step or some of them, by a named test.
 
-        The base of a cluster is the denominator of its risk: its answers, or all its items for the joint risk.
+        `repeats` is the number of clusters relative to these, for the tests with exponential weights.
         """
-        steps = len(self)
-        if self.independent:
-            return np.cumsum(self._added[2]), self.loss, self.count
-        sums = self.cluster_sums
-        ends = np.searchsorted(sums.key, np.arange(steps + 1))
-        answers, losses = np.zeros(sums.units), np.zeros(sums.units)
-        moments, total = np.zeros((3, steps)), np.zeros(3)
-        joint = self.risk_type == JOINT
-        if joint:
-            total[2] = float(self.asked @ self.asked)
-        for step in range(steps):
-            cells = slice(ends[step], ends[step + 1])
-            unit, added_answers, added_loss = sums.unit[cells], sums.sums[0, cells], sums.sums[1, cells]
-            old_answers, old_loss = answers[unit], losses[unit]
-            total[0] += float((2.0 * old_loss * added_loss + added_loss * added_loss).sum())
-            if joint:
-                total[1] += float((added_loss * self.asked[unit]).sum())
-            else:
-                total[1] += float(
-                    (old_answers * added_loss + added_answers * old_loss + added_answers * added_loss).sum()
-                )
-                total[2] += float((2.0 * old_answers * added_answers + added_answers * added_answers).sum())
-            # A cluster has at most one cell per step, so plain indexing adds every cell.
-            answers[unit], losses[unit] = old_answers + added_answers, old_loss + added_loss
-            moments[:, step] = total
-        return moments[0], moments[1], moments[2]
-
-    def spread(self, rate: float | Floats) -> Floats:
-        """Return the sum over clusters of ``(loss - rate * base)²`` at each step."""
-        squared_loss, mixed, squared_base = self._moments
-        return np.maximum(squared_loss - 2.0 * rate * mixed + rate**2 * squared_base, 0.0)
-
-    @cached_property
-    def design(self) -> Floats:
-        """Design effect at each step, at least 1: how many clustered answers are worth one independent answer."""
-        if self.independent:
-            return np.ones(len(self))
-        clusters = self.clusters
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = self.spread(self.risk) / (self.count * self.risk * (1.0 - self.risk))
-        # The ratio is NaN, and 1 is used, if no answer or every answer is wrong.
-        return np.fmax(ratio * clusters / max(clusters - 1, 1), 1.0)
-
-    def standard_error(self) -> Floats:
-        """Return the standard error of the risk over clusters, at each step."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sqrt(self.design * self.risk * (1.0 - self.risk) / self.count)
-
-    def p_values(self, method: str, risk: float, delta: float) -> Floats:
-        """Return the p-value of "the true risk is above `risk`" at each step, by a named test."""
-        if method == "binomial":
-            return self.binomial(risk)
-        if method == "cluster-t":
-            return self.cluster_t(risk, delta)
-        if method == "betting":
-            return self.betting(risk)
-        return self.hoeffding_bentkus(risk)
+        steps = range(len(self)) if steps is None else steps
+        if method in CLUSTER_TESTS:
+            return self.exponential_weights(risk, steps, repeats, finite_sample=method == "gaffke")
+        p_values = self.binomial(risk) if method == "binomial" else self.hoeffding_bentkus(risk)
+        return p_values[steps.start : steps.stop]
 
     def binomial(self, risk: float) -> Floats:
         """Return exact p-values for independent answers with loss 0 or 1."""
@@ -258,39 +202,45 @@ class RiskTable:
         mean = risk + (self.loss - risk * self.count) / (self.largest * self.clusters)
         return _p_values.hoeffding_bentkus_p(mean, np.full(len(self), self.clusters), risk)
 
-    def cluster_t(self, risk: float, delta: float) -> Floats:
-        """Return the larger p-value of Student's t over clusters and the binomial with the effective sample size."""
-        clusters = self.clusters
-        student = _p_values.cluster_t_p(self.loss - risk * self.count, self.spread(risk), clusters)
-        mean = np.nan_to_num(self.risk, nan=1.0)
-        effective = _p_values.effective_binomial_p(mean, self.count, self.design, clusters, risk, delta)
-        return np.where(self.count > 0, np.maximum(student, effective), 1.0)
+    def exponential_weights(
+        self, risk: float, steps: range, repeats: float = 1.0, *, finite_sample: bool
+    ) -> Floats:
+        """Return the p-values of exponential weights over clusters, at some steps.
 
-    def betting(self, risk: float) -> Floats:
-        """Return the p-values of bets on one cluster after another: finite-sample for any bounded loss."""
-        log_wealth, state = np.zeros(len(self)), None
-        for gains in self._betting_gains(risk):
-            log_wealth, state = _p_values.betting_wealth(gains, state)
-        return np.where(self.count > 0, np.exp(-np.maximum(log_wealth, 0.0)), 1.0)
+        The pseudo-cluster is as bad as clusters that were not drawn may be. For a finite-sample test, it has the
+        largest possible size and is wholly wrong. Otherwise it exceeds the worst cluster by as much as that one exceeds
+        the second worst, and each of them counts as at least one wrong answer. All p-values are 1 for a single cluster.
+        """
+        p_values = np.ones(len(steps))
+        if self.cluster_sums.units < 2:
+            return p_values
+        for rows, excess in self._excess_by_cluster(risk, steps):
+            if finite_sample:
+                excess[:, -1] = self.largest * (1.0 - risk)
+            else:
+                second, worst = np.maximum(excess[:, -3:-1].T, 1.0 - risk)
+                excess[:, -1] = 2.0 * worst - second
+            p_values[rows] = _p_values.exponential_weights_p(excess, repeats)
+        return np.where(self.count[steps.start : steps.stop] > 0, p_values, 1.0)
 
-    def _betting_gains(self, risk: float) -> Iterator[Floats]:
-        """Yield, for blocks of clusters in `order`, the largest bet times (risk - loss of the cluster)."""
-        sums, steps = self.cluster_sums, len(self)
-        # A bet must not lose more than the wealth: ``1 + bet * (risk - loss) >= 0`` for losses up to 1.
-        largest_bet = 1.0 / (1.0 - risk)
-        order = np.arange(sums.units) if self.order is None else self.order
-        position = np.empty(sums.units, np.intp)
-        position[order] = np.arange(sums.units)
-        inside = sums.key < steps
-        row, key = position[sums.unit[inside]], sums.key[inside]
-        cell_sums = sums.sums[:2, inside]
-        by_row = np.argsort(row, kind="stable")
-        row, key, cell_sums = row[by_row], key[by_row], cell_sums[:, by_row]
-        for start in range(0, sums.units, _BLOCK):
-            stop = min(start + _BLOCK, sums.units)
-            cells = slice(*np.searchsorted(row, [start, stop]))
-            block = np.zeros((2, stop - start, steps))
-            block[:, row[cells] - start, key[cells]] = cell_sums[:, cells]
-            answers, losses = np.cumsum(block, axis=2)
-            base = answers if self.risk_type == SELECTIVE else self.asked[order[start:stop], None]
-            yield (largest_bet / self.largest) * (risk * base - losses)
+    def _excess_by_cluster(self, risk: float, steps: range) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks of steps: their rows, and the loss of each cluster above the risk, with a last column of 0.
+
+        The clusters of a step are in ascending order of this loss, so that their names cannot matter.
+        """
+        sums = self.cluster_sums
+        ends = np.searchsorted(sums.key, np.arange(len(self) + 1))
+        block = max(_BLOCK // sums.units, 1)
+        answers, losses = np.zeros(sums.units), np.zeros(sums.units)
+        begin = 0
+        for first in range(0, len(steps), block):
+            rows = slice(first, min(first + block, len(steps)))
+            excess = np.zeros((rows.stop - first, sums.units + 1))
+            for row, step in zip(excess, steps[rows], strict=True):
+                cells = slice(ends[begin], ends[step + 1])
+                begin = step + 1
+                answers += total_by(sums.unit[cells], sums.sums[0, cells], sums.units)
+                losses += total_by(sums.unit[cells], sums.sums[1, cells], sums.units)
+                row[:-1] = losses - risk * (answers if self.risk_type == SELECTIVE else self.asked)
+            excess[:, :-1].sort(axis=1)
+            yield rows, excess

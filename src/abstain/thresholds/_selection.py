@@ -1,7 +1,7 @@
 """Select the step of a risk table that answers most and whose risk is guaranteed.
 
-If there is none, `reason_for_none` and `alternative` explain why, which risk could have been guaranteed, and how many
-clusters would be enough.
+If there is none, `reason_for_none` and `find_alternative` explain why, which risk could have been guaranteed, and how
+many clusters would be enough.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
-from abstain.inference import clusters_needed
 from abstain.resampling import total_by
 from abstain.thresholds import _search
-from abstain.thresholds._answered_rows import hash_names
 from abstain.thresholds._policy import Alternative
-from abstain.thresholds._risk_table import JOINT, RiskTable
+from abstain.thresholds._risk_table import CLUSTER_TESTS, JOINT, RiskTable
 
 if TYPE_CHECKING:
     from abstain._types import Floats
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 _START = 0.2
 # Maximum number of thresholds. With more, the sequence is more likely to end early by chance.
 _MOST_THRESHOLDS = 100
-# The betting test finds its thresholds on this proportion of the clusters, at least `_LEAST_SPLIT`, and tests them on
-# the others. It begins at `_ERROR_MARGIN` times the coverage at which answers without an error would be enough.
-_SPLIT, _LEAST_SPLIT, _ERROR_MARGIN = 0.1, 10, 1.75
-_HALVINGS = 30
+# A fixed sequence begins at this multiple of the coverage at which answers without an error would be enough.
+_ERROR_MARGIN = 1.75
+_HALVINGS = 20
+_MOST_REPEATS = 1e6
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,42 +41,19 @@ class Selection:
     Attributes:
         request: the request, with its method.
         table: the rows that are tested.
-        start_coverage: coverage of every step, which determines where a fixed sequence begins; None if it cannot begin.
         group_tables: one per group, if one threshold must hold for every group.
         deferral_table: right answers that are deferred, least confident first, if those are limited.
-        full_table: all rows, if the thresholds were found on a part of them.
     """
 
     request: ThresholdRequest
     table: RiskTable
-    start_coverage: Floats | None
     group_tables: tuple[RiskTable, ...] = ()
     deferral_table: RiskTable | None = None
-    full_table: RiskTable | None = None
 
     @classmethod
     def of_rows(cls, request: ThresholdRequest, rows: AnsweredRows) -> Selection:
         """Sum rows at the thresholds that are tested."""
-        if request.method != "betting" or request.grid is not None:
-            table = _sum_rows(request, rows, request.grid)
-            return cls._with_parts(request, rows, table, table.coverage)
-        # The thresholds and the start are found on a few clusters, and tested on the others.
-        order = np.argsort(hash_names(rows.names, "grid"), kind="stable")
-        few = min(max(round(_SPLIT * len(order)), min(_LEAST_SPLIT, len(order) // 3)), len(order) - 1)
-        is_pilot = np.zeros(len(order), np.bool_)
-        is_pilot[order[: max(few, 1)]] = True
-        pilot, others = rows.take(is_pilot[rows.cluster]), rows.take(~is_pilot[rows.cluster])
-        if not pilot.answered.any() or not others.answered.any():
-            return cls._with_parts(request, rows, _sum_rows(request, rows, None), None)
-        pilot_table = _sum_rows(request, pilot, None)
-        table = _sum_rows(request, others, pilot_table.thresholds)
-        selection = cls._with_parts(request, others, table, pilot_table.coverage)
-        return replace(selection, full_table=_sum_rows(request, rows, pilot_table.thresholds))
-
-    @classmethod
-    def _with_parts(
-        cls, request: ThresholdRequest, rows: AnsweredRows, table: RiskTable, start_coverage: Floats | None
-    ) -> Selection:
+        table = _sum_rows(request, rows, request.grid)
         parts = rows.by_group().values() if request.worst else ()
         group_tables = tuple(_sum_rows(request, part, table.thresholds) for part in parts)
         deferral_table = None
@@ -87,7 +63,7 @@ class Selection:
             just_below = -np.nextafter(table.thresholds[::-1], -np.inf)
             reversed_rows = replace(rows, confidence=-rows.confidence, loss=1.0 - rows.loss)
             deferral_table = _sum_rows(replace(request, risk_type=JOINT), reversed_rows, just_below)
-        return cls(request, table, start_coverage, group_tables, deferral_table)
+        return cls(request, table, group_tables, deferral_table)
 
     def with_risk(self, risk: float) -> Selection:
         """Return the same tables with another risk limit."""
@@ -96,9 +72,7 @@ class Selection:
     @property
     def start(self) -> int:
         """The step at which a fixed sequence begins; it does not depend on which answers are wrong."""
-        request, coverage = self.request, self.start_coverage
-        if coverage is None:
-            return len(self.table)
+        request, coverage = self.request, self.table.coverage
         if request.risk_type == JOINT or not len(coverage):
             return 0  # the joint risk only falls towards the top
         reach = float(coverage[-1])
@@ -106,18 +80,25 @@ class Selection:
         if wanted is None:
             # The coverage at which answers without an error, or as many clusters of the largest size, are just enough.
             # A larger coverage leaves a margin for errors, but must not leave only a few steps.
-            units = self.table.largest if request.method in ("betting", "hoeffding-bentkus") else 1.0
+            units = self.table.largest if request.method in ("gaffke", "hoeffding-bentkus") else 1.0
             needed = request.least_answers * units / self.table.items
             wanted = min(max(_START, min(_ERROR_MARGIN * needed, (needed + reach) / 2.0)), 0.9 * reach)
         return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 
-    def p_values(self) -> Floats:
-        """Return the p-value of every step; the largest over groups if one threshold must hold for all of them."""
+    def p_values(self, steps: range | None = None, repeats: float = 1.0) -> Floats:
+        """Return the p-values of `RiskTable.p_values`; the largest over groups if one threshold must hold for all."""
         request = self.request
         tables = self.group_tables or (self.table,)
         return np.max(
-            [table.p_values(request.method, request.risk, request.delta) for table in tables], axis=0
+            [table.p_values(request.method, request.risk, steps, repeats) for table in tables], axis=0
         )
+
+    def has_guarantee(self) -> bool:
+        """Return whether a step can be selected; a fixed sequence only has to pass its first test."""
+        if self.request.search == "fixed-sequence" and self.deferral_table is None and len(self.table):
+            p_values = self.p_values(range(self.start, self.start + 1))
+            return _search.fixed_sequence(p_values, self.request.delta) is not None
+        return self.select_step()[0] is not None
 
     def select_step(self) -> tuple[int | None, Floats]:
         """Return the selected step, None if there is none, and all p-values."""
@@ -147,7 +128,7 @@ class Selection:
         assert self.deferral_table is not None
         assert request.needless is not None
         # Beginning at the last step, which defers least.
-        deferral_p_values = self.deferral_table.p_values(request.method, request.needless, request.delta)
+        deferral_p_values = self.deferral_table.p_values(request.method, request.needless)
         if request.search == "holm":
             return _search.holm_search(np.maximum(p_values, deferral_p_values[::-1]), request.delta)
         last = _search.fixed_sequence(p_values, request.delta / 2.0, self.start)
@@ -158,8 +139,7 @@ class Selection:
 
 
 def _sum_rows(request: ThresholdRequest, rows: AnsweredRows, thresholds: Floats | None) -> RiskTable:
-    betting = request.method == "betting"
-    independent = not rows.clustered and not betting
+    independent = not rows.clustered and request.method not in CLUSTER_TESTS
     answered = rows.answered
     return RiskTable.of_rows(
         rows.confidence[answered],
@@ -170,7 +150,6 @@ def _sum_rows(request: ThresholdRequest, rows: AnsweredRows, thresholds: Floats 
         # A search without p-values may use every confidence.
         most=None if request.search in ("binary-search", "none") else _MOST_THRESHOLDS,
         thresholds=thresholds,
-        order=np.argsort(hash_names(rows.names, "order"), kind="stable") if betting else None,
         largest=request.largest_cluster_of(rows),
         risk_type=request.risk_type,
     )
@@ -187,10 +166,10 @@ def _mean_losses(table: RiskTable) -> Floats:
 
 def reason_for_none(selection: Selection, rows: AnsweredRows) -> str:
     """Return why no step is selected: too few data even without errors, or observed risks that are too high."""
-    request, table = selection.request, selection.full_table or selection.table
+    request, table = selection.request, selection.table
     if request.method == "crc":
         return "with one more wrong answer, the average risk would be above the limit at every threshold"
-    by_cluster = request.method in ("betting", "hoeffding-bentkus") and not table.independent
+    by_cluster = request.method in ("gaffke", "hoeffding-bentkus") and not table.independent
     count = table.clusters if by_cluster else float(table.answered[-1])
     least = math.ceil(request.least_answers)
     if count < least:
@@ -205,21 +184,25 @@ def reason_for_none(selection: Selection, rows: AnsweredRows) -> str:
     return "there are too few data to show that the risk is within the limit at any threshold"
 
 
-def alternative(selection: Selection) -> Alternative:
+def find_alternative(selection: Selection) -> Alternative:
     """Return the smallest risk that could have been guaranteed, and the number of clusters that would be enough."""
-    clusters = _clusters_needed(selection)
+    alternative = Alternative(
+        clusters=_clusters_needed(selection),
+        available=selection.table.clusters,
+        finite_sample_power=_finite_sample_power(selection),
+    )
     low, high = selection.request.risk, 1.0 - 1e-9
-    if selection.with_risk(high).select_step()[0] is None:
-        return Alternative(risk=None, clusters=clusters)
+    if not selection.with_risk(high).has_guarantee():
+        return alternative
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        if selection.with_risk(middle).select_step()[0] is None:
-            low = middle
-        else:
+        if selection.with_risk(middle).has_guarantee():
             high = middle
+        else:
+            low = middle
     # Rounded up to tenths of a percent, so that the printed risk itself could have been guaranteed.
     rounded = math.ceil(high * 1000.0 - 1e-6) / 1000.0
-    return Alternative(risk=rounded if rounded < 1.0 else None, clusters=clusters)
+    return msgspec.structs.replace(alternative, risk=rounded if rounded < 1.0 else None)
 
 
 def _clusters_needed(selection: Selection) -> int | None:
@@ -227,25 +210,53 @@ def _clusters_needed(selection: Selection) -> int | None:
     request, table = selection.request, selection.table
     if request.sure is None or request.delta >= 0.5 or request.needless is not None:
         return None
-    margin = request.risk - table.risk
-    # Without an observed error, the standard error is replaced by half of that at the risk limit.
-    floor = np.sqrt(request.risk * (1.0 - request.risk) / np.maximum(table.count, 1.0)) / 2.0
-    error = np.fmax(table.standard_error(), floor)
-    with np.errstate(invalid="ignore"):
-        score = np.where(table.answered > 0, margin / error, -np.inf)
-    best = int(np.nanargmax(score))
-    if not margin[best] > 0.0:
-        return None
+    margin = np.where(table.answered > 0, request.risk - table.risk, -np.inf)
+    p_values = np.where(margin > 0.0, selection.p_values(), np.inf)
     # A fixed sequence has to pass its first test before any other.
-    start = selection.start
-    if request.search == "fixed-sequence" and start < len(margin) and margin[start] > 0.0:
-        best = start
-    clusters = (selection.full_table or table).clusters
-    if request.method == "cluster-t":
-        level = max(1.0 - 2.0 * request.delta, 1e-6)
-        needed = clusters_needed(float(margin[best]), float(error[best]), clusters, level=level)
+    step = selection.start
+    if request.search == "holm" or not margin[step] > 0.0:
+        step = int(np.argmin(p_values))
+    if not margin[step] > 0.0:
+        return None
+    if request.method in CLUSTER_TESTS:
+        repeats = _repeats_needed(selection, step)
     else:
-        # The logarithms of these p-values are proportional to the number of clusters.
-        p_value = float(selection.p_values()[best])
-        needed = clusters * math.log(request.delta) / math.log(p_value) if p_value < 1.0 else math.inf
-    return max(math.ceil(needed), clusters + 1) if math.isfinite(needed) else None
+        # The logarithms of the other p-values are proportional to the number of clusters.
+        p_value = float(p_values[step])
+        repeats = math.log(request.delta) / math.log(p_value) if p_value < 1.0 else math.inf
+    return max(math.ceil(repeats * table.clusters), table.clusters + 1) if math.isfinite(repeats) else None
+
+
+def _repeats_needed(selection: Selection, step: int) -> float:
+    """Return how many times as many clusters like these would pass the test at a step; infinite if no number would."""
+
+    def is_enough(repeats: float) -> bool:
+        return bool(selection.p_values(range(step, step + 1), repeats)[0] <= selection.request.delta)
+
+    low, high = 1.0, 2.0
+    while not is_enough(high):
+        low, high = high, 2.0 * high
+        if high > _MOST_REPEATS:
+            return math.inf
+    while high - low > 1e-3 * low:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def _finite_sample_power(selection: Selection) -> float | None:
+    """Return the largest probability with which a finite-sample test can give this guarantee; None without clusters.
+
+    Replace a proportion q of the clusters by wholly wrong ones of the largest size m, so that the risk r becomes the
+    limit a: ``q / (1 - q) = (a - r) k / (1 - a)``, with k the mean number of answers per cluster divided by m. With
+    probability ``(1 - q) ** G``, none of G clusters is a replaced one. The data then look as before, but a test may
+    give the guarantee with a probability of at most delta, so before it was at most ``delta * (1 - q) ** -G``. Here r
+    and k are those of the step at which this is largest.
+    """
+    request, table = selection.request, selection.table
+    if request.sure is None or table.independent or request.needless is not None:
+        return None
+    gains = (request.risk * table.count - table.loss) / (
+        table.clusters * table.largest * (1.0 - request.risk)
+    )
+    return min(request.delta * (1.0 + max(float(gains.max()), 0.0)) ** table.clusters, 1.0)

@@ -13,12 +13,19 @@ _TESTS = {
     "binomial": "the exact binomial test, which is valid for any number of items if they are independent",
     "sgr": "selection with guaranteed risk (SGR) and exact binomial bounds, which are valid if items are independent",
     "hoeffding-bentkus": "the Hoeffding-Bentkus test, which is valid for any number of {units}",
+    "pseudo-cluster": "random weights of the {units} and of one pseudo-cluster. This test is asymptotic: "
+    "accurate for many {units}, but never exact. Gaffke's test does not need many {units} (--finite-sample, "
+    "finite_sample=True), but answers less",
+    "gaffke": "Gaffke's test. It is conjectured to be valid for any number of {units}: there is no proof, and no "
+    "counterexample is known",
     "betting": "the betting test, which is valid for any number of {units}",
-    "cluster-t": "a t test over {units}, which is asymptotic: accurate for many {units}, but never exact. The betting "
-    "test is valid for any number of {units} (--finite-sample, finite_sample=True), but usually answers less",
+    "cluster-t": "a t test over {units}, which is asymptotic: accurate for many {units}, but never exact",
     "crc": "conformal risk control, whose guarantee holds on average over data sets like this one, and not with a "
     "stated probability",
 }
+
+# Below this probability, the limit of every finite-sample test is printed.
+_LOW_POWER = 0.5
 
 
 def format_percent(proportion: float) -> str:
@@ -119,6 +126,7 @@ def _explain_none(policy: Policy, chosen: GroupThreshold | Policy) -> str:
     alternative = chosen.alternative
     if alternative is None:
         return " ".join(sentences)
+    available = policy.data.clusters if alternative.available is None else alternative.available
     if alternative.risk is None:
         sentences.append("No risk below 100% can be guaranteed with these data.")
     else:
@@ -133,7 +141,13 @@ def _explain_none(policy: Policy, chosen: GroupThreshold | Policy) -> str:
         )
     elif policy.needless is None:
         sentences.append(
-            f"About {alternative.clusters:,} {noun}s like these would be enough; there are {policy.data.clusters:,}."
+            f"About {alternative.clusters:,} {noun}s like these would be enough; there are {available:,}."
+        )
+    power = alternative.finite_sample_power
+    if power is not None and power < _LOW_POWER:
+        sentences.append(
+            f"With {available:,} {noun}s like these, no finite-sample test can give this guarantee in more than "
+            f"{_whole_percent(power)} of data sets."
         )
     return " ".join(sentences)
 
