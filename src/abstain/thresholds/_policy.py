@@ -207,10 +207,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     reason: str = ""
     observed: Observed | None = None
     alternative: Alternative | None = None
-    # Earlier versions wrote policies with the methods cluster-t and betting, which can still be applied and checked.
-    method: Literal[
-        "binomial", "pseudo-cluster", "gaffke", "hoeffding-bentkus", "sgr", "crc", "cluster-t", "betting"
-    ]
+    method: Literal["binomial", "pseudo-cluster", "gaffke", "hoeffding-bentkus", "sgr", "crc"]
     search: Literal["fixed-sequence", "holm", "binary-search", "none"]
     guarantee: Literal["exact", "finite-sample", "conjectured", "asymptotic", "in expectation"]
     confidence: PolicyConfidence

@@ -18,8 +18,6 @@ _TESTS = {
     "finite_sample=True), but answers less",
     "gaffke": "Gaffke's test. It is conjectured to be valid for any number of {units}: there is no proof, and no "
     "counterexample is known",
-    "betting": "the betting test, which is valid for any number of {units}",
-    "cluster-t": "a t test over {units}, which is asymptotic: accurate for many {units}, but never exact",
     "crc": "conformal risk control, whose guarantee holds on average over data sets like this one, and not with a "
     "stated probability",
 }
