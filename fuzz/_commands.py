@@ -158,7 +158,7 @@ _POLICY = {
     "threshold": 0.5,
     "shown": 0.5,
     "seen": {"items": 10, "answered": 5, "coverage": 0.5, "wrong": 0, "risk": 0.0, "p_value": 0.01},
-    "method": "cluster-t",
+    "method": "pseudo-cluster",
     "search": "fixed-sequence",
     "guarantee": "asymptotic",
     "confidence": {"name": "confidence", "quantiles": [0.0, 0.5, 1.0], "clusters": 10},

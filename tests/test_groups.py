@@ -41,6 +41,17 @@ def test_different_values_have_different_group_names() -> None:
     ]
 
 
+def test_whole_numbers_have_the_same_group_names_as_floats_and_as_integers() -> None:
+    numbers = [7, 10**15, 2**53]
+    assert group_names(items(site=[float(number) for number in numbers]), "site").tolist() == [
+        "7",
+        "1000000000000000",
+        "9007199254740992",
+    ]
+    assert group_names(items(site=numbers), "site").tolist() == list(map(str, numbers))
+    assert group_names(items(site=[2.0**60, 0.25]), "site").tolist() == ["1.152921504606847e+18", "0.25"]
+
+
 def test_items_can_be_grouped_by_metadata_signals_and_item_names() -> None:
     table_items = items(site=["a", "b"])
     assert columns_for_groups(table_items) == ("site", "confidence", "item")

@@ -11,6 +11,7 @@ import numpy as np
 from abstain import _validate
 from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
+from abstain.labels import EXACT
 from abstain.results import PREFIX
 
 if TYPE_CHECKING:
@@ -146,5 +147,9 @@ def _text(value: Any) -> str:
     """Return the name of a value's group. Different values have different names, and 3.0 is written as 3."""
     if value is None:
         return MISSING
-    short = f"{value:g}" if isinstance(value, float) else ""
-    return short if short and float(short) == value else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if value.is_integer() and abs(value) <= EXACT:
+        return str(int(value))
+    short = f"{value:g}"
+    return short if float(short) == value else str(value)
