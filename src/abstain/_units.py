@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Up to MOST_SINGLE clusters are left out one by one; more are divided into GROUPS groups.
-MOST_SINGLE = 400
+MOST_SINGLE = 4000
 GROUPS = 200
 PRIME, FACTOR = 2_147_483_647, 62_089_911
 WHOLE_NAME = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)

@@ -42,7 +42,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import AggregationError
-from abstain.inference._distributions import normal_quantile, t_quantile
+from abstain.inference._distributions import beta_quantile, normal_quantile, t_quantile
 from abstain.inference._estimate import (
     BCA,
     INTERVALS,
@@ -217,9 +217,16 @@ class Intervals:
             within: the clusters that have some of the items. Default: all clusters.
         """
         weights, left_out = self.jackknife_weights, replicates.left_out
+        kept: Any = slice(None)
         if within is not None and weights.vectors:
             weights, kept = weights.within(*within)
             left_out = left_out[kept]
+        scales = [
+            scale
+            if scale.mass is None
+            else replace(scale, mass=self.jackknife_weights.by_group_of_clusters(scale.mass)[kept])
+            for scale in scales
+        ]
         if self.interval == JACKKNIFE:
             made = jackknife_estimates(values, left_out, weights, scales, n=n, level=self.level)
         else:
@@ -275,6 +282,10 @@ class Intervals:
 _MOST_UNDEFINED = 0.1
 # Smaller relative differences are rounding errors, not spread.
 _NOISE = 1e-12
+# If this number of clusters differ, their spread shows how much the rows of a cluster depend on each other.
+_ENOUGH_DIFFER = 4.0
+# With more events than this times the squared normal quantile, Wilson's lower end is below the exact bound.
+_RARE = 6.0
 
 
 def jackknife_estimates(
@@ -313,23 +324,34 @@ def _metric_estimate(
         return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
     if base.defined and scale.refused:
         return replace(base, reason=scale.refused)
+    method = _method(weights)
+    if base.defined and scale.mass is not None and weights.vectors > 1:
+        with np.errstate(invalid="ignore"):  # the difference of infinite values is not a number
+            changed = ~(np.abs(left_out - base.value) <= _NOISE * abs(base.value))
+        # Clusters without a counted row, whose omission changes nothing, are not a part of the sample.
+        kept = changed | (scale.mass > 0.0)
+        weights = weights.only(kept, scale.mass)
+        if not kept.all():
+            left_out = left_out[kept] if weights.vectors else left_out[:0]
+            scale = replace(scale, mass=scale.mass[kept])
+            error = _standard_error(base.value, left_out, weights)
     made = _with_error(base, error, weights)
     if math.isnan(made.se):
         return made
-    # Without spread, the interval comes from the bounds of the metric or from the effect of one more row, if known.
-    unspread = made.se == 0.0 and (scale.bounded or not scale.least_error)
-    if unspread or scale.is_end(made.value):
-        return _agreed(made, scale, weights.vectors)
-    how = ""
-    if scale.bounded and scale.low < made.value < scale.high:
-        ends, how = _score_ends(made, left_out, weights, scale), "Wilson's score interval"
-        if scale.upper_only:
-            ends, how = (scale.low, ends[1]), "upper end only"
-    elif scale.low == 0.0 and made.value > 0.0 and not scale.bounded:
-        ends, how = _log_ends(made, left_out, weights, scale), "logarithmic scale"
-    if not how:
-        return _with_interval(made)
-    return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
+    made = replace(made, method=method)
+    rounding = _NOISE * (scale.high - scale.low) if scale.bounded else 0.0
+    if scale.bounded and scale.low - rounding <= made.value <= scale.high + rounding:
+        low, high = _score_ends(made, left_out, weights, scale)
+        how = "upper end only" if scale.upper_only else "Wilson's score interval"
+        low = scale.low if scale.upper_only else low
+        return replace(made, low=min(low, made.value), high=max(high, made.value), method=f"{method}, {how}")
+    if made.se == 0.0 and not scale.least_error:
+        reason = "no interval: it is the same without each cluster, and its range is unbounded"
+        return replace(made, method="none", reason=reason)
+    if scale.low == 0.0 and made.value > 0.0:
+        low, high = _log_ends(made, left_out, weights, scale)
+        return replace(made, low=low, high=high, method=f"{method}, logarithmic scale")
+    return _with_interval(made)
 
 
 def _with_error(base: Estimate, error: float, weights: JackknifeWeights) -> Estimate:
@@ -350,19 +372,62 @@ def _score_ends(
 ) -> tuple[float, float]:
     """Return Wilson's interval on the range of the metric; the number of trials matches the jackknife's variance."""
     width, root = scale.high - scale.low, 1.0 / scale.power
-    point, se = ((made.value - scale.low) / width) ** root, made.se / width
+    point, se = min(max((made.value - scale.low) / width, 0.0), 1.0) ** root, made.se / width
     if scale.power != 1.0:
         se = _standard_error(point, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, weights)
     spread = point * (1.0 - point)
+    if spread <= 0.0 or math.isnan(se):
+        se = 0.0
+    independence, few = _independence(scale.mass, weights.sizes), _few_differ(made, left_out, weights)
     tail = (1.0 - made.level) / 2.0
     ends = []
     for side, beyond in ((-1.0, tail), (1.0, tail / scale.chosen)):
-        quantile = t_quantile(made.degrees, 1.0 - beyond)
-        slack = max((quantile * se) ** 2 / spread, normal_quantile(1.0 - beyond) ** 2 / scale.trials)
+        t, z = t_quantile(made.degrees, 1.0 - beyond), normal_quantile(1.0 - beyond)
+        slack = z * z / max(scale.trials, 1.0) * ((t / z) ** 2 / independence) ** few
+        if se > 0.0:
+            slack = max(slack, (t * se) ** 2 / spread)
+        elif not slack:  # the number of independent rows has no limit, and no cluster differs
+            rows = float(weights.vectors) if scale.mass is None else float(scale.mass.sum())
+            slack = t * t / (rows * independence)
         centre = (point + slack / 2.0) / (1.0 + slack)
         reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
-        ends.append(min(max(centre + side * reach, 0.0), 1.0) ** scale.power)
+        end = centre + side * reach
+        effective_trials = z * z / slack
+        events = (point if side < 0.0 else 1.0 - point) * effective_trials
+        if 0.0 < events < _RARE * z * z:
+            # After few events, Wilson's inner end is too close, because their distribution is skewed.
+            bound = beta_quantile(events, effective_trials - events + 1.0, 2.0 * beyond)
+            end = min(end, bound) if side < 0.0 else max(end, 1.0 - bound)
+        ends.append(min(max(end, 0.0), 1.0) ** scale.power)
     return scale.low + width * ends[0], scale.low + width * ends[1]
+
+
+def _independence(mass: Floats | None, sizes: Floats) -> float:
+    """Return the proportion of the rows that Kish's effective number of clusters is; `mass` is the rows of each group.
+
+    As long as at most one cluster differs from the others, a cluster may be wholly right or wrong, so it counts as one.
+    """
+    if mass is None:
+        return 1.0
+    total, squares = float(mass.sum()), float((mass**2 / sizes).sum())
+    return min(total / squares, 1.0) if squares > 0.0 else 1.0
+
+
+def _few_differ(made: Estimate, left_out: Floats, weights: JackknifeWeights) -> float:
+    """Return 1 if at most one cluster differs from the others, 0 if at least four do, and numbers between.
+
+    If ``k`` of ``g`` clusters differ from the others by the same amount, the squared skewness of the pseudo-values is
+    ``1/(p(1 - p)) - 4`` with ``p = k/g``. So the skewness gives the number of clusters that differ.
+    """
+    if not made.se:
+        return 1.0
+    kept = np.isfinite(left_out)
+    deviations = _deviations(np.array([made.value]), left_out[None, kept], weights.sizes[kept])[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        skewness = float((deviations**3).mean() / (deviations**2).mean() ** 1.5)
+    product = 1.0 / (skewness**2 + 4.0) if math.isfinite(skewness) else 0.0
+    differ = len(deviations) * (0.5 - math.sqrt(0.25 - product))
+    return min(max((_ENOUGH_DIFFER - differ) / (_ENOUGH_DIFFER - 1.0), 0.0), 1.0)
 
 
 def _log_ends(
@@ -377,25 +442,9 @@ def _log_ends(
     return made.value / math.exp(reach), made.value * (math.exp(reach) if reach < 1.0 else math.e * reach)
 
 
-def _agreed(made: Estimate, scale: Scale, groups: int) -> Estimate:
-    """Return the exact bound of a metric that is the same without each cluster: some unobserved clusters may differ."""
-    # With more than a few hundred clusters, units are groups of them.
-    effective = made.clusters if scale.units is None else scale.units * made.clusters / groups
-    if not scale.bounded:
-        reason = "no interval: it is the same without each cluster, and its range is unbounded"
-        return replace(made, method="none", reason=reason)
-    below, above = _unseen(made, effective), _unseen(made, effective, together=scale.chosen)
-    if scale.worst is not None:
-        below, above = (scale.worst(below), above) if scale.falls else (below, scale.worst(above))
-    low = scale.low if scale.upper_only else made.value - below * (made.value - scale.low)
-    high = made.value + above * (scale.high - made.value)
-    method = f"exact bound: all of {round(effective):,} clusters agree"
-    return replace(made, low=low, high=high, method=method)
-
-
-def _unseen(estimate: Estimate, clusters: float, *, together: int = 1) -> float:
+def _unseen(estimate: Estimate, clusters: float) -> float:
     """Return the largest proportion of clusters that could differ although no observed cluster does."""
-    tail = (1.0 - estimate.level) / 2.0 / together
+    tail = (1.0 - estimate.level) / 2.0
     return 1.0 - tail ** (1.0 / clusters)
 
 
@@ -433,6 +482,25 @@ def difference_estimate(
     if math.isnan(made.se):
         return made
     return _with_interval(replace(made, margin_se=_margin_error(made.se, value, left_out, weights)))
+
+
+def difference_range(scales: Sequence[Scale]) -> DifferenceRange | None:
+    """Return how large the difference of two values on these scales can be; None if a scale has no end."""
+    if not all(scale.bounded for scale in scales):
+        return None
+    units = [scale.units for scale in scales if scale.units is not None]
+    largest = 0.0 if all(scale.fixed for scale in scales) else max(scale.high - scale.low for scale in scales)
+    most = max((scale.high if math.isnan(scale.largest) else scale.largest) - scale.low for scale in scales)
+    return DifferenceRange(largest, min(units, default=None), most)
+
+
+def limits_of_gap(scales: Sequence[Scale]) -> DifferenceRange | None:
+    """Return how large a gap between a group and all other rows can be, if some cluster changes it.
+
+    A gap that no cluster changes has no bound, because the group may have items in few of the clusters.
+    """
+    limits = difference_range(scales)
+    return None if limits is None else limits._replace(largest=math.nan)
 
 
 def against_margin(difference: Estimate) -> Estimate:
@@ -476,9 +544,10 @@ def _with_interval(estimate: Estimate) -> Estimate:
     value = estimate.value
     if estimate.se > 0.0:
         reach = t_quantile(estimate.degrees, (1.0 + estimate.level) / 2.0) * estimate.se
-        return replace(estimate, low=value - reach, high=value + reach)
+        most = math.inf if estimate.range is None else max(estimate.range.most, abs(value))
+        return replace(estimate, low=max(value - reach, -most), high=min(value + reach, most))
     limits = estimate.range
-    if limits is None:
+    if limits is None or math.isnan(limits.largest):
         if value == 0.0:
             reason = "no interval: no cluster shows a difference, and its largest possible size is unknown"
             return replace(estimate, method="none", reason=reason)
@@ -520,7 +589,9 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
     if same:
         return 1.0
     if difference.se == 0.0:
-        limits = difference.range or DifferenceRange(abs(difference.value))
+        limits = difference.range
+        if limits is None or math.isnan(limits.largest):
+            limits = DifferenceRange(abs(difference.value))
         towards = difference.value if bound > difference.value else -difference.value
         reach = limits.largest - towards
         unseen = min(distance / reach, 1.0) if reach > 0.0 else 1.0
@@ -566,14 +637,20 @@ def _standard_errors(values: Floats, left_out: Floats, weights: JackknifeWeights
 
 def _errors_of(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
     """Return the standard errors of values from `left_out`: (values, groups), at least two groups."""
+    with np.errstate(over="ignore", invalid="ignore"):  # errors of the largest numbers overflow
+        errors = np.sqrt((_deviations(values, left_out, sizes) ** 2).mean(axis=1))
+    noise = _NOISE * np.maximum(np.abs(values), np.abs(left_out).max(axis=1))
+    return np.where(errors <= noise, 0.0, errors)
+
+
+def _deviations(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
+    """Return the deviations of pseudo-values, (values, groups), whose mean square is the squared standard error."""
     groups, total = len(sizes), float(sizes.sum())
     inverse = total / sizes
     with np.errstate(over="ignore", invalid="ignore"):  # errors of the largest numbers overflow
         centre = groups * values - ((1.0 - sizes / total) * left_out).sum(axis=1)
         pseudo = inverse * values[:, None] - (inverse - 1.0) * left_out
-        errors = np.sqrt(((pseudo - centre[:, None]) ** 2 / (inverse - 1.0)).mean(axis=1))
-    noise = _NOISE * np.maximum(np.abs(values), np.abs(left_out).max(axis=1))
-    return np.where(errors <= noise, 0.0, errors)
+        return np.asarray((pseudo - centre[:, None]) / np.sqrt(inverse - 1.0))
 
 
 def _method(weights: JackknifeWeights) -> str:

@@ -86,7 +86,7 @@ def calibration_estimates(
     intervals = Intervals.of(
         ids, unit, rows.weight, interval=interval, resamples=resamples, seed=seed, level=level
     )
-    rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units)
+    rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units).with_row_weight()
     binned = binned_error_metric(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
     requested = [binned if name == binned.name else find_metric(name) for name in metrics]
     statistic = measure_metrics(rows, with_companions(requested))
