@@ -45,8 +45,8 @@ TRUTHS = Path(__file__).parent / "truths.json"
 
 CLUSTERS = (10, 20, 41, 100, 1000)
 GRID = (0.2, 0.5, 0.7)
-# Every registered metric is simulated, for answers, totals, prediction intervals or sets. The coverage at an accuracy is
-# the coverage at the corresponding risk, which takes longest.
+# Every registered metric is simulated, for answers, totals, prediction intervals or sets. The coverage at an accuracy
+# is the coverage at the corresponding risk, which takes longest.
 _OF_TOTALS = ("mean_absolute_error", "root_mean_squared_error", "pearson_r", "severity_tier_accuracy@PHQ-8")
 _OF_INTERVALS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "bounded")
 _OF_SETS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "gathered")

@@ -20,7 +20,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
 from abstain.evaluation._coverage_results import CoverageResult, CoverageSettings, NominalResult, Stratum
 from abstain.evaluation._warnings import few_clusters
-from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, Within, coverage_verdict
+from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, coverage_verdict
 from abstain.inference.points import lowest_of_parts
 from abstain.metrics.coverage import (
     Strata,
@@ -310,11 +310,11 @@ class CoverageEvaluation(Generic[Levels]):
         for number, part in enumerate(entry.parts):
             one = Replicates(values.left_out[:, [number]], values.drawn[:, [number]])
             scale = replace(part_scale(self.rows, part.count, part.rows), chosen=together)
-            within = None
-            if part.rows is not None:
-                within = Within.of(self.index[part.rows], self.rows.weight[part.rows])
             point = entry.statistic.points[[number]]
-            estimates += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
+            (estimate,) = self.intervals.estimates(point, one, [scale], n=len(self.rows))
+            if part.rows is not None:
+                estimate = replace(estimate, clusters=len(np.unique(self.index[part.rows])))
+            estimates.append(estimate)
         return estimates
 
     def _worst(self, entry: Entry, values: Replicates, estimates: list[Estimate]) -> Estimate:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from abstain._types import Floats, Progress
+    from abstain._types import Progress
 
     Groups = Mapping[str, ArrayLike]
 

@@ -320,38 +320,48 @@ def jackknife_estimates(
 def _metric_estimate(
     base: Estimate, error: float, left_out: Floats, weights: JackknifeWeights, scale: Scale
 ) -> Estimate:
-    if base.defined and scale.fixed:
-        return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
-    if base.defined and scale.refused:
-        return replace(base, reason=scale.refused)
-    method = _method(weights)
-    if base.defined and scale.mass is not None and weights.vectors > 1:
-        with np.errstate(invalid="ignore"):  # the difference of infinite values is not a number
-            changed = ~(np.abs(left_out - base.value) <= _NOISE * abs(base.value))
-        # Clusters without a counted row, whose omission changes nothing, are not a part of the sample.
-        kept = changed | (scale.mass > 0.0)
-        weights = weights.only(kept, scale.mass)
-        if not kept.all():
-            left_out = left_out[kept] if weights.vectors else left_out[:0]
-            scale = replace(scale, mass=scale.mass[kept])
-            error = _standard_error(base.value, left_out, weights)
-    made = _with_error(base, error, weights)
+    if base.defined and (scale.fixed or scale.refused):
+        fixed = {"low": base.value, "high": base.value, "se": 0.0, "method": "it cannot vary"}
+        return replace(base, **fixed) if scale.fixed else replace(base, reason=scale.refused)
+    made, left_out, weights, scale = _over_counted_clusters(base, error, left_out, weights, scale)
     if math.isnan(made.se):
         return made
-    made = replace(made, method=method)
     rounding = _NOISE * (scale.high - scale.low) if scale.bounded else 0.0
     if scale.bounded and scale.low - rounding <= made.value <= scale.high + rounding:
         low, high = _score_ends(made, left_out, weights, scale)
         how = "upper end only" if scale.upper_only else "Wilson's score interval"
-        low = scale.low if scale.upper_only else low
-        return replace(made, low=min(low, made.value), high=max(high, made.value), method=f"{method}, {how}")
-    if made.se == 0.0 and not scale.least_error:
+        low = scale.low if scale.upper_only else min(low, made.value)
+        return replace(made, low=low, high=max(high, made.value), method=f"{made.method}, {how}")
+    if scale.low == 0.0 and made.value > 0.0 and (made.se or scale.least_error):
+        low, high = _log_ends(made, left_out, weights, scale)
+        return replace(made, low=low, high=high, method=f"{made.method}, logarithmic scale")
+    if made.se == 0.0:
         reason = "no interval: it is the same without each cluster, and its range is unbounded"
         return replace(made, method="none", reason=reason)
-    if scale.low == 0.0 and made.value > 0.0:
-        low, high = _log_ends(made, left_out, weights, scale)
-        return replace(made, low=low, high=high, method=f"{method}, logarithmic scale")
     return _with_interval(made)
+
+
+def _over_counted_clusters(
+    base: Estimate, error: float, left_out: Floats, weights: JackknifeWeights, scale: Scale
+) -> tuple[Estimate, Floats, JackknifeWeights, Scale]:
+    """Return an estimate with its standard error over the clusters that have counted rows.
+
+    Clusters without a counted row, whose omission changes nothing, are not a part of the sample.
+    """
+    if not base.defined or scale.mass is None or weights.vectors < 2:
+        return _with_error(base, error, weights), left_out, weights, scale
+    with np.errstate(invalid="ignore"):  # the difference of infinite values is not a number
+        changed = ~(np.abs(left_out - base.value) <= _NOISE * abs(base.value))
+    kept = changed | (scale.mass > 0.0)
+    counted = weights.only(kept, scale.mass)
+    if not kept.all():
+        left_out = left_out[kept] if counted.vectors else left_out[:0]
+        scale = replace(scale, mass=scale.mass[kept])
+        error = _standard_error(base.value, left_out, counted)
+    made = _with_error(base, error, counted)
+    if not math.isnan(made.se):
+        made = replace(made, method=_method(weights))
+    return made, left_out, counted, scale
 
 
 def _with_error(base: Estimate, error: float, weights: JackknifeWeights) -> Estimate:

@@ -27,7 +27,6 @@ from abstain.metrics._specification import (
     metrics_of_sums,
     specify,
 )
-
 from abstain.metrics.scales import Scale, mean_scale
 
 if TYPE_CHECKING:
