@@ -284,6 +284,8 @@ _MOST_UNDEFINED = 0.1
 _NOISE = 1e-12
 # If this number of clusters differ, their spread shows how much the rows of a cluster depend on each other.
 _ENOUGH_DIFFER = 4.0
+# Up to this number, a single cluster differs from the others, which are not exactly alike.
+_ONE_DIFFERS = 1.25
 # With more events than this times the squared normal quantile, Wilson's lower end is below the exact bound.
 _RARE = 6.0
 
@@ -402,14 +404,25 @@ def _score_ends(
         centre = (point + slack / 2.0) / (1.0 + slack)
         reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
         end = centre + side * reach
-        effective_trials = z * z / slack
-        events = (point if side < 0.0 else 1.0 - point) * effective_trials
-        if 0.0 < events < _RARE * z * z:
-            # After few events, Wilson's inner end is too close, because their distribution is skewed.
-            bound = beta_quantile(events, effective_trials - events + 1.0, 2.0 * beyond)
-            end = min(end, bound) if side < 0.0 else max(end, 1.0 - bound)
+        end += side * _rare_shift(
+            side * (end - point), point if side < 0.0 else 1.0 - point, z * z / slack, beyond
+        )
         ends.append(min(max(end, 0.0), 1.0) ** scale.power)
     return scale.low + width * ends[0], scale.low + width * ends[1]
+
+
+def _rare_shift(reach: float, proportion: float, trials: float, tail: float) -> float:
+    """Return how much further an end must reach towards 0, because few trials differ.
+
+    Wilson's lower end is too close after few errors, whose distribution is skewed. The exact bound of Clopper and
+    Pearson has the whole error probability, because the upper end is never missed by so few. It fades out from a
+    quarter to a half.
+    """
+    events = proportion * trials
+    if not 0.0 < events < _RARE * normal_quantile(1.0 - tail) ** 2 or proportion >= 0.5:
+        return 0.0
+    bound = beta_quantile(events, trials - events + 1.0, 2.0 * tail)
+    return max(proportion - bound - reach, 0.0) * min(2.0 - 4.0 * proportion, 1.0)
 
 
 def _independence(mass: Floats | None, sizes: Floats) -> float:
@@ -437,7 +450,7 @@ def _few_differ(made: Estimate, left_out: Floats, weights: JackknifeWeights) -> 
         skewness = float((deviations**3).mean() / (deviations**2).mean() ** 1.5)
     product = 1.0 / (skewness**2 + 4.0) if math.isfinite(skewness) else 0.0
     differ = len(deviations) * (0.5 - math.sqrt(0.25 - product))
-    return min(max((_ENOUGH_DIFFER - differ) / (_ENOUGH_DIFFER - 1.0), 0.0), 1.0)
+    return min(max((_ENOUGH_DIFFER - differ) / (_ENOUGH_DIFFER - _ONE_DIFFERS), 0.0), 1.0)
 
 
 def _log_ends(
