@@ -271,7 +271,7 @@ def _evaluate_bounds(
     scenario: Scenario, generator: np.random.Generator, clusters: int, options: Mapping[str, Any]
 ) -> dict[str, Estimate]:
     data, nominal = scenario.bounds(generator, clusters), NOMINAL[scenario.errors]
-    clustered = {"cluster": data.cluster, "item": np.arange(len(data.cluster))}
+    clustered: dict[str, Any] = {"cluster": data.cluster, "item": np.arange(len(data.cluster))}
     intervals = evaluate_intervals(
         data.truth, data.intervals, nominal=nominal, cluster=data.cluster, **options
     )

@@ -3,7 +3,7 @@
 The jackknife over clusters is the default. If resamples are requested, the percentile interval of the bootstrap is
 computed in addition, or replaces it. All statistics of an evaluation have the same weights.
 
-With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j
+With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 4,000), ``h_j
 = n/m_j``, the value ``t`` and the values ``t_j`` without group ``j``::
 
     pseudo_j = h_j*t - (h_j - 1)*t_j          centre = g*t - sum_j (1 - m_j/n) * t_j
@@ -12,18 +12,22 @@ With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters
 which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. Reference: Busing, Meijer and van der Leeden,
 "Delete-m Jackknife for Unequal m", Statistics and Computing, 1999. The quantile ``q`` is that of the t distribution.
 Its degrees of freedom are the effective number of groups minus one, ``(sum s_j)^2 / sum s_j^2 - 1`` with ``s_j`` items
-in group ``j``: the number of groups minus one if all have the same size, and less if a few groups have most items.
+in group ``j``: the number of groups minus one if all have the same size, and less if a few groups have most items. Only
+groups with rows of the metric count.
 
-A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the interval excludes 0
-exactly if the p-value is below ``1 - level``. A metric has its interval on its own scale, see `abstain.metrics.Scale`:
-that of a bounded metric is Wilson's, which takes into account that the spread depends on the value, and does not shrink
-to zero width if few rows are wrong.
+A difference has the interval ``t +- q * se``, which ends at the largest possible difference. Its p-value comes from the
+same statistic: the interval excludes 0 exactly if the p-value is below ``1 - level``. A metric has its interval on its
+own scale, see `abstain.metrics.Scale`: that of a bounded metric is Wilson's, which takes into account that the spread
+depends on the value, and does not shrink to zero width if few rows are wrong.
 
-If a value is the same without each group, its spread is unknown. If a proportion ``u`` of all clusters differed, ``n``
-clusters would all agree with probability ``(1-u)^n``. So ``u`` is at most ``1 - ((1-level)/2)^(1/n)``, and the interval
-is an exact bound: the values of the metric if up to that proportion of clusters had its other extreme. A difference is
-at most ``R`` in size, so that its interval is ``[t - u*(R+t), t + u*(R-t)]``: ``-u*R`` to ``u*R`` if two systems do not
-differ at all. Its p-value comes from the same interval.
+If at most one cluster differs from the others, the data do not show how much the rows of a cluster depend on each
+other. Then a cluster counts as one row. If at least four clusters differ, their spread shows the dependence.
+
+If a difference is the same without each group, its spread is unknown. If a proportion ``u`` of all clusters differed,
+``n`` clusters would all agree with probability ``(1-u)^n``. So ``u`` is at most ``1 - ((1-level)/2)^(1/n)``, and the
+interval is an exact bound. A difference is at most ``R`` in size, so that its interval is
+``[t - u*(R+t), t + u*(R-t)]``: ``-u*R`` to ``u*R`` if two systems do not differ at all. Its p-value comes from the same
+interval.
 
 Against a margin, a few clusters that differ are weak evidence about the others. So the squared standard error grows by
 ``2 * (y/g)^2`` with ``y`` the largest distance of a pseudo-value from the centre: two more clusters like the one that
@@ -323,8 +327,8 @@ def _metric_estimate(
     base: Estimate, error: float, left_out: Floats, weights: JackknifeWeights, scale: Scale
 ) -> Estimate:
     if base.defined and (scale.fixed or scale.refused):
-        fixed = {"low": base.value, "high": base.value, "se": 0.0, "method": "it cannot vary"}
-        return replace(base, **fixed) if scale.fixed else replace(base, reason=scale.refused)
+        fixed = replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
+        return fixed if scale.fixed else replace(base, reason=scale.refused)
     made, left_out, weights, scale = _over_counted_clusters(base, error, left_out, weights, scale)
     if math.isnan(made.se):
         return made
