@@ -340,7 +340,7 @@ class MetricSpecification:
         """Return the rows that the metric is computed from."""
         if self.rows == "all" and not self.answered_only:
             return slice(None)
-        return columns.answered if self.rows == "all" else getattr(columns, self.rows)  # type: ignore[no-any-return]
+        return columns.answered if self.rows == "all" else getattr(columns, self.rows)
 
     @property
     def shrinks_by_declining(self) -> bool:
