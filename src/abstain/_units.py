@@ -27,7 +27,7 @@ LONGEST_WHOLE = 4000
 def unit_of(cluster_ids: NDArray[Any]) -> NDArray[np.intp]:
     """Return the unit of each cluster, numbered from 0 without gaps: the cluster itself, or its group.
 
-    >>> unit_of(np.array(["ann", "bob"])), len(set(unit_of(np.arange(1000)).tolist()))
+    >>> unit_of(np.array(["ann", "bob"])), len(set(unit_of(np.arange(10_000)).tolist()))
     (array([0, 1]), 200)
     """
     if len(cluster_ids) <= MOST_SINGLE:

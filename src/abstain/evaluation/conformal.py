@@ -194,7 +194,7 @@ def evaluate_sets(
     >>> truth = [0, 1] * 50
     >>> result = evaluate_sets(truth, [[True, True]] * 100, nominal=0.9)
     >>> print(result.by_nominal[0]["mean_width"], result.by_nominal[0].verdict)
-    2.000 [1.928, 2.000] over-covered
+    2.000 [1.924, 2.000] over-covered
     """
     settings = CoverageSettings.checked(
         bins=bins, eta=0.0, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level

@@ -310,7 +310,7 @@ def jackknife_estimates(
     >>> weights = JackknifeWeights.of(np.arange(10))  # 3 of 10 clusters of one item are right
     >>> without = np.array([[2.0]] * 3 + [[3.0]] * 7) / 9
     >>> print(jackknife_estimates(np.array([0.3]), without, weights, [Scale(0.0, 1.0, 10)], n=10)[0])
-    0.300 [0.087, 0.658]
+    0.300 [0.063, 0.658]
     """
     level = _validate.level(level)
     values_and_errors = zip(

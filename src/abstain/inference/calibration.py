@@ -73,7 +73,7 @@ def calibration_estimates(
 
     >>> estimates = calibration_estimates([1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.3, 0.7, 0.4, 0.6])
     >>> print(estimates["brier_score"])
-    0.092 [0.006, 0.636]
+    0.092 [0.000, 0.679]
     """
     if not metrics:
         raise ArgumentError(f"metrics is empty; known: {', '.join(_KNOWN)}")
