@@ -52,7 +52,8 @@ def test_the_methods_of_two_systems() -> None:
         "accuracy and AUGRC. Areas under curves were integrated "
         "in the convention trapezoid. 90% confidence intervals were computed with a jackknife over 20 clusters and the "
         "t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. Systems were "
-        "compared by paired differences over the same items. AUGRC was compared at matched coverage, the largest coverage that both systems of a pair reached. "
+        "compared by paired differences over the same items. "
+        "AUGRC was compared at matched coverage, the largest coverage that both systems of a pair reached. "
         "Differences were tested two-sided at a level of 0.1. The margin of equivalence and "
         f"non-inferiority was 0.02. {SOFTWARE}"
     )
