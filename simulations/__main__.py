@@ -22,7 +22,7 @@ from simulations.declining import simulate_declining
 from simulations.differences import simulate_differences
 from simulations.guarantees import CELLS as GUARANTEES
 from simulations.guarantees import simulate_guarantees
-from simulations.scenarios import SCENARIOS
+from simulations.scenarios import SCENARIOS, SPECIAL
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 
@@ -110,11 +110,12 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     scenarios = [scenario for scenario in SCENARIOS if arguments.only in scenario.name]
+    special = [scenario for scenario in SPECIAL if arguments.only in scenario.name]
     cells = [
         Cell(scenario, int(clusters), method)
         for method in arguments.method.split(",")
         for clusters in arguments.clusters.split(",")
-        for scenario in scenarios
+        for scenario in (*scenarios, *special)
     ]
     simulate_coverage(cells, arguments.runs, arguments.results)
     if not arguments.skip_guarantees:

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import abstain
+from abstain import Items
 from abstain.evaluation.conformal import evaluate_intervals, evaluate_sets
+from abstain.metrics.registry import METRICS as REGISTERED
 
 if TYPE_CHECKING:
     from abstain.inference import Estimate
@@ -42,12 +44,24 @@ __all__ = [
 TRUTHS = Path(__file__).parent / "truths.json"
 
 CLUSTERS = (10, 20, 41, 100, 1000)
-METRICS = (
-    *("accuracy", "selective_accuracy", "simpleqa_f", "balanced_accuracy", "correctness_auroc"),
-    *("expected_calibration_error", "smooth_calibration_error", "brier_score", "negative_log_likelihood"),
-    *("coverage_at_risk@0.1", "coverage_at_accuracy@0.9"),
-)
 GRID = (0.2, 0.5, 0.7)
+# Every registered metric is simulated, for answers, totals, prediction intervals or sets. The coverage at an accuracy
+# is the coverage at the corresponding risk, which takes longest.
+_OF_TOTALS = ("mean_absolute_error", "root_mean_squared_error", "pearson_r", "severity_tier_accuracy@PHQ-8")
+_OF_INTERVALS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "bounded")
+_OF_SETS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "gathered")
+METRICS = (
+    *(
+        metric.key
+        for metric in REGISTERED.values()
+        if metric.key not in {*_OF_TOTALS, *_OF_INTERVALS, *_OF_SETS} and metric.parameter is None
+    ),
+    *(f"risk_at_coverage@{coverage}" for coverage in (0.05, *GRID)),
+    *("aurc_at_coverage@0.5", "augrc_at_coverage@0.5", "coverage_at_risk@0.1"),
+    *("prediction_rejection_ratio@aurc", "prediction_rejection_ratio@augrc"),
+    *("expected_calibration_error", "top_label_calibration_error"),
+    *("effective_reliability@1", "effective_reliability@5", "confidence_target_score@0.75"),
+)
 # A true value is the mean over several large samples: the number of clusters of each, and the number of samples.
 _POPULATION, _DRAWS = 20_000, 4
 # The acceptable coverage of an interval at level 0.95, and the level of the test for leaving that range.
@@ -90,7 +104,7 @@ class CoverageCounts:
     Attributes:
         runs: data sets.
         intervals: data sets with an interval.
-        bounds: intervals that are exact bounds.
+        bounds: intervals of values that no cluster changes, for example because there is no error.
         below: intervals below the true value.
         above: intervals above the true value.
         width: the sum of the widths.
@@ -114,7 +128,7 @@ class CoverageCounts:
         low, high = estimate.interval
         slack = 1e-9 * max(1.0, abs(truth))
         self.intervals += 1
-        self.bounds += estimate.method.startswith("exact bound")
+        self.bounds += estimate.se == 0.0
         self.below += truth > high + slack
         self.above += truth < low - slack
         self.width += high - low
@@ -138,7 +152,7 @@ class CoverageCounts:
 
     @property
     def too_wide(self) -> bool:
-        """True if the coverage is above `RANGE`, without exact bounds."""
+        """True if the coverage is above `RANGE`, without intervals of values that no cluster changes."""
         other_intervals = self.intervals - self.bounds
         return 1.0 - _at_least(self.below + self.above + 1, other_intervals, 1.0 - RANGE[1]) < _ODDS
 
@@ -244,20 +258,38 @@ def _evaluate_answers(
     options: Mapping[str, Any],
     metrics: Sequence[str] = METRICS,
 ) -> dict[str, Estimate]:
-    items = scenario.answers(generator, clusters).items
-    result = abstain.evaluate(items, metrics=metrics, selective=True, coverage_grid=GRID, **options)
-    return {key.metric: estimate for key, estimate in result.only.estimates.items()}
+    return _evaluate_items(scenario.answers(generator, clusters).items, metrics, options)
+
+
+def _evaluate_items(items: Items, metrics: Sequence[str], options: Mapping[str, Any]) -> dict[str, Estimate]:
+    result = abstain.evaluate(items, metrics=metrics, **options)
+    assert result.metrics is not None
+    return {name: result.metrics[name] for name in metrics}
 
 
 def _evaluate_bounds(
     scenario: Scenario, generator: np.random.Generator, clusters: int, options: Mapping[str, Any]
 ) -> dict[str, Estimate]:
     data, nominal = scenario.bounds(generator, clusters), NOMINAL[scenario.errors]
+    clustered: dict[str, Any] = {"cluster": data.cluster, "item": np.arange(len(data.cluster))}
     intervals = evaluate_intervals(
         data.truth, data.intervals, nominal=nominal, cluster=data.cluster, **options
     )
     sets = evaluate_sets(data.label, data.sets, nominal=nominal, cluster=data.cluster, **options)
+    bounded = Items.from_arrays(data.truth, data.truth, intervals=data.intervals, **clustered)
+    gathered = Items.from_arrays(data.label, data.label, sets=data.sets, **clustered)
+    seed = generator.integers(1 << 32)
+    scaled, unscaled = (
+        _evaluate_items(
+            scenario.totals(np.random.default_rng(seed), clusters, scaled=has_scale), _OF_TOTALS, options
+        )
+        for has_scale in (True, False)
+    )
     return {
         **{f"interval {name}": estimate for name, estimate in intervals.by_nominal[0].metrics.items()},
         **{f"set {name}": estimate for name, estimate in sets.by_nominal[0].metrics.items()},
+        **_evaluate_items(bounded, _OF_INTERVALS, options),
+        **_evaluate_items(gathered, _OF_SETS, options),
+        **scaled,
+        **{f"{name} without a scale": unscaled[name] for name in _OF_TOTALS[:2]},
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Indices = NDArray[np.intp]
 
-__all__ = ["SCENARIOS", "Answers", "Bounds", "Scenario"]
+__all__ = ["SCENARIOS", "SPECIAL", "Answers", "Bounds", "Scenario"]
 
 _BASE = {"frequent": -0.8, "rare": -4.2}
 _EFFECT = {"strong": 1.0, "weak": 0.3}
@@ -30,6 +30,9 @@ _CUTS = {"frequent": (0.35, 0.55, 0.7, 0.85), "rare": (0.95, 0.97, 0.985, 0.995)
 _MEAN_SIZE = 8
 _ABSTAINS_FROM = 1.7
 _MISSES = {"frequent": 1.3, "rare": 2.2}
+# If answers are few, about one item in eight is answered. If errors come together, some clusters are wholly wrong.
+_ABSTAINS_IF_FEW = -1.5
+_WHOLLY_WRONG = 0.05
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,10 +43,11 @@ class Answers:
     wrong: Mask
     abstained: Mask
     confidence: Floats
+    should_abstain: Mask
 
     @property
     def items(self) -> Items:
-        """The rows as items, with labels that alternate between 0 and 1."""
+        """The rows as items, with labels that alternate between 0 and 1, and guidance on which to decline."""
         truth = np.arange(len(self.cluster)) % 2
         prediction = np.where(self.wrong, 1 - truth, truth)
         return Items.from_arrays(
@@ -53,6 +57,7 @@ class Answers:
             confidence=self.confidence,
             cluster=self.cluster,
             item=np.arange(len(truth)),
+            metadata={"should_abstain": self.should_abstain.tolist()},
         )
 
 
@@ -76,17 +81,19 @@ class Scenario:
         confidence: "continuous", or "levels" for five levels.
         sizes: "equal" clusters with 8 items, or "unequal" clusters with 1 to about 50 items, 8 on average.
         effect: "strong" or "weak" effect of the cluster.
+        setting: "few answers", or "errors together" if a cluster is either wholly wrong or hardly ever.
     """
 
     errors: str = "frequent"
     confidence: str = "continuous"
     sizes: str = "equal"
     effect: str = "strong"
+    setting: str = ""
 
     @property
     def name(self) -> str:
         """The settings as text."""
-        return ", ".join(str(value) for value in asdict(self).values())
+        return ", ".join(str(value) for value in asdict(self).values() if value)
 
     def answers(
         self,
@@ -110,11 +117,17 @@ class Scenario:
         difficulty = base + effect + generator.standard_normal(count) - step
         own = own or generator
         wrong = own.random(count) < _sigmoid(difficulty)
-        abstained = difficulty - base + own.standard_normal(count) > _ABSTAINS_FROM
+        limit = _ABSTAINS_IF_FEW if self.setting == "few answers" else _ABSTAINS_FROM
+        hardness = difficulty - base + own.standard_normal(count)
+        abstained = hardness > limit
+        if self.setting == "errors together":
+            wrong = (own.random(clusters) < _WHOLLY_WRONG)[cluster]
         confidence = _sigmoid(-difficulty + 0.5 * own.standard_normal(count))
         if self.confidence == "levels":
             confidence = 0.196 * (1 + np.searchsorted(_CUTS[self.errors], confidence))
-        return Answers(cluster, wrong, abstained, confidence)
+        # Whether an item should be declined does not depend on the system, but on the difficulty of the item.
+        should_abstain = hardness + 0.5 * effect > limit
+        return Answers(cluster, wrong, abstained, confidence, should_abstain)
 
     def bounds(self, generator: np.random.Generator, clusters: int) -> Bounds:
         """Draw a data set of prediction intervals and sets."""
@@ -130,6 +143,22 @@ class Scenario:
         sets[np.arange(count), label] = covered
         return Bounds(cluster, noise, np.column_stack([-half_width, half_width]), label, sets)
 
+    def totals(self, generator: np.random.Generator, clusters: int, *, scaled: bool = True) -> Items:
+        """Draw a data set of predicted totals of an instrument from 0 to 24, with or without the ends of the scale.
+
+        Most predictions are close if errors are rare, and a few are far away.
+        """
+        cluster = self._clusters(generator, clusters)
+        count = len(cluster)
+        effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
+        truth = np.clip(np.round(10.0 + 5.0 * generator.standard_normal(count) + 2.0 * effect), 0, 24)
+        far = generator.random(count) < _sigmoid(_BASE[self.errors] + effect)
+        noise = np.where(far, 6.0, 1.0) * generator.standard_normal(count)
+        prediction = np.clip(np.round(truth + noise), 0, 24)
+        return Items.from_arrays(
+            truth, prediction, cluster=cluster, item=np.arange(count), scale=(0, 24) if scaled else None
+        )
+
     def _clusters(self, generator: np.random.Generator, clusters: int) -> Indices:
         sizes = np.full(clusters, _MEAN_SIZE)
         if self.sizes == "unequal":
@@ -143,6 +172,14 @@ SCENARIOS = tuple(
     for confidence in ("continuous", "levels")
     for sizes in ("equal", "unequal")
     for effect in ("strong", "weak")
+)
+# Settings in which few rows determine a metric.
+SPECIAL = (
+    Scenario("frequent", setting="few answers"),
+    Scenario("rare", setting="few answers"),
+    Scenario("rare", sizes="unequal", setting="few answers"),
+    Scenario("rare", setting="errors together"),
+    Scenario("rare", sizes="unequal", setting="errors together"),
 )
 
 

@@ -29,18 +29,19 @@ from `simulations/results.jsonl`, and `make simulate` adds data sets to that fil
 **What was simulated.** Items belong to clusters with a common effect, which is strong or weak. Clusters have 8 items
 each, or from 1 to about 50. Errors are frequent (30% of the answers) or rare (2%). Confidences are continuous or have
 five levels. The model abstains on hard items. These choices give 16 scenarios: eight with frequent errors and eight
-with rare errors. They are defined in `simulations/scenarios.py`.
+with rare errors. Five more scenarios have few answers (one item in eight), or errors that come together: 5% of the
+clusters are wholly wrong, and the others are wholly right. Scenarios are defined in `simulations/scenarios.py`. Every
+registered metric is simulated. `coverage_at_accuracy` is the coverage at the corresponding risk.
 
-**How to read the tables.** A row combines the eight scenarios with frequent errors, or the eight with rare errors. The
-first columns are about the default interval, the jackknife.
+**How to read the tables.** A row combines the scenarios with frequent errors, with rare errors, with few answers, or
+with errors that come together. The first columns are about the default interval, the jackknife.
 
 | column | meaning |
 |---|---|
 | coverage | The proportion of intervals that contain the true value, in the scenario with the lowest proportion and \
 in the scenario with the highest. It should be about 0.95. The Monte Carlo standard error of the lowest proportion is \
-in parentheses. The lowest of eight proportions is too low by chance, by about one and a half standard errors. |
-| bounds | The proportion of intervals that are exact bounds, because the data do not vary (for example, there is no \
-error) |
+in parentheses. The lowest of several proportions is too low by chance, by about one and a half standard errors. |
+| bounds | The proportion of intervals of values that no cluster changes (for example, there is no error) |
 | none | The proportion of data sets without an interval, mostly because the metric is undefined |
 | width | The mean width of the intervals |
 | percentile, bca | Coverage and width of the bootstrap intervals (1,000 resamples) for some of the same data sets, if \
@@ -49,13 +50,14 @@ they were simulated |
 # Reasons why the coverage of some intervals is above or below the range.
 _WIDE = {
     "chance makes the metric positive, so the interval has only an upper limit": (
-        *("interval hsic", "smooth_calibration_error", "set coverage_gap[true class]"),
+        *("interval hsic", "interval_hsic", "smooth_calibration_error", "top_label_calibration_error"),
+        *("set coverage_gap[true class]", "set_coverage_gap@0.9", "set_weighted_coverage_gap@0.9"),
     ),
     "the interval is computed around the debiased value and extended to the plain value": (
         "expected_calibration_error",
     ),
     "the interval combines intervals along the risk-coverage curve, all of which must hold": (
-        *("coverage_at_risk@0.1", "coverage_at_accuracy@0.9"),
+        "coverage_at_risk@0.1",
     ),
     "the metric is a whole number of classes, so the interval contains a whole step": (
         *("set width_quantile[0.5]", "set width_quantile[0.95]"),
@@ -65,24 +67,36 @@ _WIDE = {
             "interval size_stratified_coverage",
             "set size_stratified_coverage",
             "set worst_coverage[true class]",
+            "interval_size_stratified_coverage",
+            "set_size_stratified_coverage",
+            "set_coverage_by_label",
         ),
     ),
     "with few confidence levels, the interval contains all steps at which the coverage may be reached": (
         *("risk_at_coverage@0.2", "risk_at_coverage@0.5", "risk_at_coverage@0.7"),
     ),
 }
+_TOGETHER = "errors together"
 _NARROW = {
     "the metric has a heavy tail: it depends mostly on few rows, which most data sets do not contain": (
-        *("negative_log_likelihood", "interval winkler_score"),
+        *(
+            "negative_log_likelihood",
+            "interval winkler_score",
+            "winkler_score@0.9",
+            "weighted_interval_score@0.9",
+        ),
+        *("root_mean_squared_error without a scale", "mean_absolute_error without a scale", "pearson_r"),
     ),
     "many data sets do not contain a size that is rare in the population, so another size has the lowest coverage": (
-        "set size_stratified_coverage",
+        *("set size_stratified_coverage", "set_size_stratified_coverage"),
     ),
     "the lowest value of several small groups is below that of the population by chance": (
-        *("interval size_stratified_coverage", "set worst_coverage[true class]"),
+        *("interval size_stratified_coverage", "set worst_coverage[true class]", "set_coverage_by_label"),
+        "interval_size_stratified_coverage",
     ),
     "few rows are above such a high quantile": ("interval width_quantile[0.95]",),
 }
+_NARROW_TOGETHER = "a wholly wrong cluster is rare, and most data sets contain none or one of them"
 _USUAL_WIDE = "few errors or few clusters give little information, so the interval is conservative"
 _USUAL_NARROW = "not explained yet"
 
@@ -91,7 +105,7 @@ def page(results: Path, differences: Path) -> str:
     """Return the page as Markdown."""
     by_method: dict[str, dict[tuple[int, Row], list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in _read_records(results):
-        row = (record["metric"], record["errors"])
+        row = (record["metric"], record.get("setting") or record["errors"])
         by_method[record["method"]][record["clusters"], row].append(record)
     jackknife = by_method.pop("jackknife", {})
     lines = [_INTRODUCTION, *_outside_range(jackknife)]
@@ -179,7 +193,8 @@ def _outside_range(jackknife: Mapping[tuple[int, Row], list[Record]]) -> list[st
     for (clusters, (metric, errors)), records in sorted(jackknife.items()):
         by_scenario = [_counts(record) for record in records]
         if any(counts.too_narrow for counts in by_scenario):
-            side, reason = "below", _reason(_NARROW, metric, _USUAL_NARROW)
+            usual = _NARROW_TOGETHER if errors == _TOGETHER else _USUAL_NARROW
+            side, reason = "below", _reason(_NARROW, metric, usual)
         elif _sum(by_scenario).too_wide:
             side, reason = "above", _reason(_WIDE, metric, _USUAL_WIDE)
         else:
@@ -196,7 +211,7 @@ def _outside_range(jackknife: Mapping[tuple[int, Row], list[Record]]) -> list[st
         f"The tables below have {len(jackknife):,} rows. The coverage of {below:,} rows is below the range in at least "
         f"one scenario, so these intervals are too narrow. The coverage of {above:,} rows is above the range in all "
         "scenarios together, so these intervals are wider than necessary. A row counts only if chance would cause such "
-        "a deviation less than once in a thousand simulations. Exact bounds do not count as too wide.",
+        "a deviation less than once in a thousand simulations. Values that no cluster changes are not too wide.",
         "",
         "| coverage | metric | errors | numbers of clusters | reason |",
         "|---|---|---|---|---|",

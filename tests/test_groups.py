@@ -48,7 +48,7 @@ def test_whole_numbers_have_the_same_group_names_as_floats_and_as_integers() -> 
         "1000000000000000",
         "9007199254740992",
     ]
-    assert group_names(items(site=numbers), "site").tolist() == list(map(str, numbers))
+    assert group_names(items(site=list[object](numbers)), "site").tolist() == list(map(str, numbers))
     assert group_names(items(site=[2.0**60, 0.25]), "site").tolist() == ["1.152921504606847e+18", "0.25"]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Up to MOST_SINGLE clusters are left out one by one; more are divided into GROUPS groups.
-MOST_SINGLE = 400
+MOST_SINGLE = 1000
 GROUPS = 200
 PRIME, FACTOR = 2_147_483_647, 62_089_911
 WHOLE_NAME = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
@@ -27,7 +27,7 @@ LONGEST_WHOLE = 4000
 def unit_of(cluster_ids: NDArray[Any]) -> NDArray[np.intp]:
     """Return the unit of each cluster, numbered from 0 without gaps: the cluster itself, or its group.
 
-    >>> unit_of(np.array(["ann", "bob"])), len(set(unit_of(np.arange(1000)).tolist()))
+    >>> unit_of(np.array(["ann", "bob"])), len(set(unit_of(np.arange(10_000)).tolist()))
     (array([0, 1]), 200)
     """
     if len(cluster_ids) <= MOST_SINGLE:

@@ -60,7 +60,7 @@ def test_one_input(run: Callable[..., Outcome], tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert differences(load("expected_single_all.json"), json.loads((tmp_path / "m.json").read_text())) == []
     assert "hybrid_evidence_similarity" in done.out
-    assert "0.256 [0.145, 0.434]" in done.out
+    assert "0.256 [0.145, 0.435]" in done.out
     assert done.out.rstrip().endswith("results: m.json")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.stats import beta, norm
 from scipy.stats import t as student
 
 import abstain
@@ -231,10 +232,10 @@ def test_the_worst_part_has_an_interval_from_the_parts() -> None:
     worst = result["worst_coverage[site]"]
     assert worst.value == 0.75
     assert worst.low == min(part.low for part in parts)
-    # Wilson's upper end of 30 in 40 at 1 - 0.025/2, with the t quantile of 39 degrees in place of the normal one.
+    # The exact upper end for 10 misses in 40 at 1 - 0.025/2, in as many trials as the t quantile of 39 degrees implies.
     slack = student.ppf(1 - 0.0125, 39) ** 2 / 39
-    upper = (0.75 + slack / 2 + math.sqrt(slack * 0.75 * 0.25 + slack**2 / 4)) / (1 + slack)
-    assert worst.high == pytest.approx(upper, rel=1e-9)
+    trials = norm.ppf(1 - 0.0125) ** 2 / slack
+    assert worst.high == pytest.approx(1 - beta.ppf(0.025, 0.25 * trials, 0.75 * trials + 1), rel=1e-6)
     assert worst.high > parts[1].high
     assert worst.method == "the lowest ends of the intervals of 2 parts"
 

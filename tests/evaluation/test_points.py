@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from abstain import Items, evaluate
 from abstain.inference import Intervals
@@ -69,8 +70,8 @@ def test_points_of_some_thresholds_are_those_of_all() -> None:
         assert getattr(some, name) == pytest.approx(getattr(all_, name)[:, 1:4])
 
 
-def test_points_without_errors_have_the_exact_bound() -> None:
-    """Twelve clusters of one right answer each: at most 1 - 0.025^(1/12) of all clusters are wrong."""
+def test_points_without_errors_count_each_cluster_as_one_trial() -> None:
+    """With k clusters of one right answer each, the upper end is t^2 / (k + t^2); one cluster has no interval."""
     columns = Columns.of(
         12,
         loss=np.zeros(12),
@@ -80,8 +81,10 @@ def test_points_without_errors_have_the_exact_bound() -> None:
         largest_loss=1.0,
     )
     found = points_of(columns, np.arange(12.0)[::-1], Intervals.of(np.arange(12)))
-    assert found.low[0] == pytest.approx(np.zeros(12))
-    assert found.high[0] == pytest.approx([1.0 - 0.025 ** (1.0 / answered) for answered in range(1, 13)])
+    assert np.isnan(found.high[0, 0])
+    squares = scipy.stats.t.ppf(0.975, np.arange(1, 12)) ** 2
+    assert found.low[0, 1:] == pytest.approx(np.zeros(11))
+    assert found.high[0, 1:] == pytest.approx(squares / (np.arange(2, 13) + squares))
 
 
 def test_simultaneous_intervals_are_wider() -> None:

@@ -1,4 +1,4 @@
-"""Intervals of single metrics: worked out by hand, compared with peers, and exact bounds."""
+"""Intervals of single metrics: worked out by hand, compared with peers, and without any spread."""
 
 from __future__ import annotations
 
@@ -24,14 +24,31 @@ def means(values: np.ndarray[Any, Any], scale: Scale, **options: Any) -> abstain
     return jackknife_estimates(np.array([values.mean()]), left_out, weights, [scale], n=n, **options)[0]
 
 
+def wilson(point: float, slack: float) -> tuple[float, float]:
+    centre = (point + slack / 2) / (1 + slack)
+    reach = math.sqrt(slack * point * (1 - point) + slack**2 / 4) / (1 + slack)
+    return centre - reach, centre + reach
+
+
 def test_a_proportion_has_wilsons_interval_by_hand() -> None:
-    """3 of 10: se^2 = 0.21/9, t = 2.262157, so the slack is 5.117355/9; then Wilson's formula."""
-    found = means(np.array([1.0] * 3 + [0.0] * 7), Scale(0.0, 1.0, 10))
-    slack = 2.2621571628**2 / 9.0
-    centre, reach = (0.3 + slack / 2) / (1 + slack), math.sqrt(slack * 0.21 + slack**2 / 4) / (1 + slack)
-    assert found.interval == pytest.approx((centre - reach, centre + reach), abs=1e-9)
-    assert found.method == "jackknife over 10 clusters, t distribution, Wilson's score interval"
-    assert found.degrees == 9
+    """30 of 100: se^2 = 0.21/99, so the slack is t^2/99; then Wilson's formula."""
+    found = means(np.array([1.0] * 30 + [0.0] * 70), Scale(0.0, 1.0, 100))
+    slack = scipy.stats.t.ppf(0.975, 99) ** 2 / 99.0
+    assert found.interval == pytest.approx(wilson(0.3, slack), abs=1e-9)
+    assert found.method == "jackknife over 100 clusters, t distribution, Wilson's score interval"
+    assert found.degrees == 99
+
+
+def test_after_few_errors_the_lower_end_is_an_exact_bound() -> None:
+    """1 of 100: Wilson's lower end would exclude rates at which an error is seen 16% of the time."""
+    found = means(np.array([1.0] + [0.0] * 99), Scale(0.0, 1.0, 100))
+    slack = scipy.stats.t.ppf(0.975, 99) ** 2 / 99.0
+    trials = scipy.stats.norm.ppf(0.975) ** 2 / slack
+    bound = scipy.stats.beta.ppf(0.05, 0.01 * trials, 0.99 * trials + 1.0)
+    assert bound < wilson(0.01, slack)[0]
+    assert found.interval == pytest.approx((bound, wilson(0.01, slack)[1]), rel=1e-6)
+    mirrored = means(np.array([0.0] + [1.0] * 99), Scale(0.0, 1.0, 100))
+    assert mirrored.interval == pytest.approx((1.0 - found.high, 1.0 - found.low))
 
 
 def test_a_logarithmic_end_grows_linearly_for_a_very_uncertain_value() -> None:
@@ -54,30 +71,28 @@ def test_an_interval_is_not_narrower_than_that_of_independent_rows() -> None:
 
 
 @pytest.mark.parametrize("clusters", [3, 5, 40])
-def test_without_errors_the_interval_is_an_exact_bound(clusters: int) -> None:
+def test_without_errors_wilsons_interval_has_as_many_trials_as_there_are_clusters(clusters: int) -> None:
     right = Items.from_arrays([1] * clusters, [1] * clusters, confidence=np.linspace(0.5, 0.9, clusters))
     result = abstain.evaluate(right, metrics="accuracy,brier_score", selective=True)
     found = result.only.estimate("accuracy")
-    peer = scipy.stats.binomtest(clusters, clusters).proportion_ci(method="exact")
-    assert found.interval == pytest.approx((peer.low, 1.0), abs=1e-12)
-    assert found.method == f"exact bound: all of {clusters} clusters agree"
-    worst = 1.0 - peer.low
+    slack = scipy.stats.t.ppf(0.975, clusters - 1) ** 2 / clusters
+    highest = slack / (1.0 + slack)
+    assert found.interval == pytest.approx((1.0 - highest, 1.0), abs=1e-9)
+    # Clopper and Pearson's bound is closer, because it needs no approximation.
+    assert found.low < scipy.stats.binomtest(clusters, clusters).proportion_ci(method="exact").low
     own = result["confidence"]
-    # The worst curve with this proportion of wrong answers has all of them at the highest confidence.
-    assert own.aurc.interval == pytest.approx((0.0, worst * (1.0 - math.log(worst))))
-    assert own.augrc.interval == pytest.approx((0.0, 0.5 * (2.0 * worst - worst * worst)))
-    assert own.risk_at_coverage[0.5].interval == pytest.approx((0.0, min(2.0 * worst, 1.0)))
+    assert own.aurc.interval == pytest.approx((0.0, highest))
+    assert own.augrc.interval == pytest.approx((0.0, 0.5 * highest))
 
 
-def test_the_exact_bound_uses_the_effective_number_of_clusters() -> None:
+def test_without_errors_unequal_clusters_count_as_fewer() -> None:
+    """11 of 20 rows in one cluster: 20^2 / (121 + 9) clusters by Kish's formula."""
     even = Items.from_arrays([1] * 20, [1] * 20, cluster=np.arange(20) // 2)
     uneven = Items.from_arrays([1] * 20, [1] * 20, cluster=[0] * 11 + list(range(1, 10)))
-    wide, narrow = (
-        abstain.evaluate(items, metrics="accuracy").metrics["accuracy"].low  # type: ignore[index]
-        for items in (uneven, even)
-    )
-    assert narrow == pytest.approx(0.025 ** (1 / 10))
-    assert wide == pytest.approx(0.025 ** (1 / (20 / 11)))
+    for items, effective in ((even, 10.0), (uneven, 400.0 / 130.0)):
+        found = abstain.evaluate(items, metrics="accuracy").metrics["accuracy"]  # type: ignore[index]
+        slack = scipy.stats.t.ppf(0.975, effective - 1.0) ** 2 / effective
+        assert found.low == pytest.approx(1.0 / (1.0 + slack))
 
 
 def test_a_group_has_the_same_bound_as_its_items_evaluated_separately() -> None:
@@ -93,14 +108,15 @@ def test_a_group_has_the_same_bound_as_its_items_evaluated_separately() -> None:
 
 
 def test_evaluate_intervals_and_evaluate_have_the_same_bound() -> None:
-    """24 intervals of 12 clusters, 13 of them in one: the effective number is 24/13 clusters for both functions."""
+    """24 intervals of 12 clusters, 13 of them in one: the effective number is 24^2/180 clusters for both functions."""
     cluster = np.r_[np.zeros(13, int), np.arange(1, 12)]
     truth, bounds = np.zeros(24), np.tile([-1.0, 1.0], (24, 1))
     own = abstain.evaluate_intervals(truth, bounds, nominal=0.9, cluster=cluster).by_nominal[0]["coverage"]
     items = Items.from_arrays(truth, truth, intervals=bounds, cluster=cluster, item=np.arange(24))
     found = abstain.evaluate(items, metrics="interval_coverage").metrics
     assert found is not None
-    assert own.interval == pytest.approx((0.025 ** (13 / 24), 1.0))
+    slack = scipy.stats.t.ppf(0.975, 24**2 / 180 - 1.0) ** 2 / (24**2 / 180)
+    assert own.interval == pytest.approx((1.0 / (1.0 + slack), 1.0))
     assert found["interval_coverage"].interval == pytest.approx(own.interval)
 
 
@@ -110,7 +126,7 @@ def test_the_interval_of_a_metric_that_cannot_vary_has_no_width() -> None:
     assert (found.low, found.high, found.method) == (1.0, 1.0, "it cannot vary")
     could = Items.from_arrays([1, 0] * 10, [1, 1] * 10, abstained=[False] * 20, confidence=[0.9, 0.5] * 10)
     found = abstain.evaluate(could)["confidence"].cmax
-    assert found.interval == pytest.approx((0.025 ** (1 / 20), 1.0))
+    assert found.interval == pytest.approx((1.0 / (1.0 + scipy.stats.t.ppf(0.975, 19) ** 2 / 20), 1.0))
 
 
 def test_the_interval_of_a_mean_of_positive_numbers_is_logarithmic() -> None:
@@ -167,11 +183,11 @@ def some(n: int, clusters: int, seed: int = 0) -> Items:
     )
 
 
-def test_many_clusters_are_left_out_in_groups() -> None:
-    result = abstain.evaluate(some(6000, 3000))["confidence"]
-    assert result.aurc.method.startswith("jackknife over 200 groups of 3,000 clusters, t distribution")
-    assert result.aurc.clusters == 3000
-    drawn = abstain.evaluate(some(6000, 3000), interval="percentile", resamples=400)["confidence"]
+def test_very_many_clusters_are_left_out_in_groups() -> None:
+    result = abstain.evaluate(some(10_000, 5000))["confidence"]
+    assert result.aurc.method.startswith("jackknife over 200 groups of 5,000 clusters, t distribution")
+    assert result.aurc.clusters == 5000
+    drawn = abstain.evaluate(some(10_000, 5000), interval="percentile", resamples=400)["confidence"]
     for name in ("aurc", "augrc", "cmax", "eaurc"):
         assert getattr(result, name).se == pytest.approx(getattr(drawn, name).se, rel=0.2)
 
@@ -179,20 +195,21 @@ def test_many_clusters_are_left_out_in_groups() -> None:
 def test_intervals_do_not_depend_on_the_order_of_rows_nor_on_how_weights_are_written() -> None:
     items = some(120, 15)
     order = np.random.default_rng(7).permutation(120)
-    twice = items.take(np.r_[np.arange(120), np.arange(120)])
+    multiplicity = np.arange(120) % 3 + 1
+    repeated = items.take(np.repeat(np.arange(120), multiplicity))
     weighed = Items.from_arrays(
         items.truth,
         items.prediction,
         abstained=items.abstained,
         confidence=items.signals["confidence"].values,
         cluster=items.cluster,
-        weight=np.full(120, 2.0),
+        weight=multiplicity.astype(float),
     )
     first = abstain.evaluate(items)["confidence"]
     for name in ("aurc", "augrc", "aurc_achievable", "aurc_optimal", "cmax"):
         mixed = getattr(abstain.evaluate(items.take(order))["confidence"], name)
         assert mixed.interval == pytest.approx(getattr(first, name).interval, abs=1e-12)
-        one, other = (getattr(abstain.evaluate(rows)["confidence"], name) for rows in (twice, weighed))
+        one, other = (getattr(abstain.evaluate(rows)["confidence"], name) for rows in (repeated, weighed))
         assert one.interval == pytest.approx(other.interval, abs=1e-12)
 
 
@@ -245,7 +262,7 @@ def test_the_interval_of_auarc_is_1_minus_that_of_aurc() -> None:
     truth = rng.integers(0, 2, 120)
     wrong = rng.random(120) < 0.2
     rows: dict[str, Any] = {"truth": truth, "confidence": rng.random(120), "cluster": np.arange(120) % 15}
-    for prediction in (truth ^ wrong, truth):  # if all are right, both are exact bounds
+    for prediction in (truth ^ wrong, truth):
         metrics = abstain.evaluate(
             Items.from_arrays(prediction=prediction, **rows), metrics="aurc,auarc"
         ).metrics

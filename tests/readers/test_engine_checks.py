@@ -36,10 +36,10 @@ def assert_same_check(source: Any, engine: str, loaded: Any = None, **roles: Any
     return found
 
 
-@pytest.mark.parametrize("clusters", [40, 900, 0])
+@pytest.mark.parametrize("clusters", [40, 1400, 0])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_check_of_an_aggregated_table_finds_the_same(tmp_path: Path, form: str, clusters: int) -> None:
-    table = frame(1500, clusters=clusters or 40)
+    table = frame(4000, clusters=clusters or 40)
     roles = dict(ROLES)
     if not clusters:
         del roles["cluster"]
@@ -98,7 +98,7 @@ def test_a_check_of_continuous_confidences_counts_their_values(
     """Bins are for metrics only; the number of distinct values is exact."""
     monkeypatch.setattr(_row_query, "FEW_ROWS", 1000)
     monkeypatch.setattr(_row_query, "HEAD", 4000)
-    path = written(frame(6000, clusters=700, continuous=True), tmp_path / "t.parquet")
+    path = written(frame(6000, clusters=1400, continuous=True), tmp_path / "t.parquet")
     found = assert_same_check(path, "duckdb", **ROLES)
     assert found.signals["c"].distinct > 4000
 

@@ -108,7 +108,7 @@ LAZY = (
 def test_an_aggregated_lazy_frame_has_the_same_numbers_as_a_loaded_one(
     tmp_path: Path, kind: str, clusters: str
 ) -> None:
-    table = frame(ROWS, clusters=600)
+    table = frame(ROWS, clusters=1200)
     if clusters == "text":
         table = table.with_columns(pl.format("patient {}", "patient_id").alias("patient_id"))
     aggregated = abstain.evaluate(lazy_frame(kind, table, tmp_path), **ROLES, by="site")
@@ -157,7 +157,7 @@ def relations(tables: dict[str, pl.DataFrame], connect: Callable[[], Any]) -> di
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_relations_are_compared(shared: bool) -> None:
-    first = frame(ROWS, clusters=600).with_row_index("item")
+    first = frame(ROWS, clusters=1200).with_row_index("item")
     second = first.with_columns((1 - pl.col("p")).alias("p"))
     connection = connect()
     systems = relations({"a": first, "b": second}, lambda: connection if shared else connect())
@@ -207,7 +207,7 @@ LOADED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", LOADED)
 def test_a_request_that_needs_every_row_loads_the_table_and_reports_why(tmp_path: Path, what: str) -> None:
     options, reason = LOADED[what]
-    table = frame(ROWS, clusters=600).with_columns(low=pl.col("t") - 1.0, high=pl.col("t") + 1.0)
+    table = frame(ROWS, clusters=1200).with_columns(low=pl.col("t") - 1.0, high=pl.col("t") + 1.0)
     path = written(table, tmp_path / "t.parquet")
     result = abstain.evaluate(path, **ROLES, **options)
     assert "engine" not in result.only.provenance
@@ -235,7 +235,7 @@ def test_bins_that_would_show_in_the_printed_digits_are_not_used(
 
 
 def test_a_requested_engine_is_not_replaced(tmp_path: Path) -> None:
-    path = written(frame(ROWS, clusters=600), tmp_path / "t.parquet")
+    path = written(frame(ROWS, clusters=1200), tmp_path / "t.parquet")
     with pytest.raises(AbstainError, match="the bootstrap draws single clusters"):
         abstain.evaluate(path, engine="duckdb", interval="percentile", resamples=50, **ROLES)
 

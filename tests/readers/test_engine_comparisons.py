@@ -52,7 +52,7 @@ def better(table: pl.DataFrame, proportion: float = 0.2, *, seed: int = 5) -> pl
     )
 
 
-def pair(count: int = 1500, *, clusters: int = 40) -> dict[str, pl.DataFrame]:
+def pair(count: int = 4000, *, clusters: int = 40) -> dict[str, pl.DataFrame]:
     table = frame(count, clusters=clusters).with_columns(name=pl.int_range(pl.len()) * 7 % 10_007)
     return {"old": table, "new": better(table)}
 
@@ -100,7 +100,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("clusters", [40, 900])
+@pytest.mark.parametrize("clusters", [40, 1400])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_request_has_the_same_result(tmp_path: Path, question: str, clusters: int) -> None:
     tables = pair(clusters=clusters)
@@ -116,7 +116,7 @@ def test_every_request_has_the_same_result(tmp_path: Path, question: str, cluste
 
 @pytest.mark.parametrize("form", FORMS)
 def test_tables_of_different_formats_are_compared(tmp_path: Path, form: str) -> None:
-    tables = pair(clusters=700)
+    tables = pair(clusters=1400)
     systems = {
         "old": written(tables["old"], tmp_path / "old.parquet"),
         "new": written(tables["new"], tmp_path / f"new.{form}"),
@@ -127,7 +127,7 @@ def test_tables_of_different_formats_are_compared(tmp_path: Path, form: str) -> 
 
 
 def test_three_systems_are_compared_at_once(tmp_path: Path) -> None:
-    tables = pair(clusters=600)
+    tables = pair(clusters=1400)
     systems = files({**tables, "other": better(tables["old"], 0.4, seed=8)}, tmp_path)
     aggregated = compared(systems, "duckdb", metrics=["augrc"], simultaneous=True)
     assert_same_comparison(aggregated, compared(systems, "numpy", metrics=["augrc"], simultaneous=True))
@@ -137,7 +137,7 @@ def test_three_systems_are_compared_at_once(tmp_path: Path) -> None:
 def test_tables_are_not_restricted_if_every_row_matches(tmp_path: Path) -> None:
     tables = {
         name: table.filter(pl.col("t").is_not_null()).with_columns(f=pl.lit(False))
-        for name, table in pair(clusters=600).items()
+        for name, table in pair(clusters=1400).items()
     }
     systems = files(tables, tmp_path)
     aggregated = compared(systems, "duckdb")
@@ -159,7 +159,7 @@ def test_items_that_a_system_lacks_are_left_out_on_request(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("named", ["old", "new"])
-@pytest.mark.parametrize("clusters", [40, 900])
+@pytest.mark.parametrize("clusters", [40, 1400])
 def test_the_clusters_of_one_table_are_used_for_all(tmp_path: Path, named: str, clusters: int) -> None:
     tables = {
         name: table if name == named else table.drop("patient_id")
@@ -174,7 +174,7 @@ def test_the_clusters_of_one_table_are_used_for_all(tmp_path: Path, named: str, 
 
 
 def test_items_need_no_names_if_each_cluster_has_one_item(tmp_path: Path) -> None:
-    tables = {name: table.unique("patient_id").drop("name") for name, table in pair(clusters=700).items()}
+    tables = {name: table.unique("patient_id").drop("name") for name, table in pair(clusters=1400).items()}
     systems = files(tables, tmp_path)
     arguments = {"item": None, "intersection_only": True, "truth_may_differ": True}
     aggregated = compared(systems, "duckdb", **arguments)
@@ -188,7 +188,7 @@ def test_items_need_no_names_if_each_cluster_has_one_item(tmp_path: Path) -> Non
 def test_rows_are_matched_by_their_order(tmp_path: Path, cluster: str | None) -> None:
     tables = {
         name: table.sort("name").drop("name", *(() if cluster else ("patient_id",)))
-        for name, table in pair(clusters=700).items()
+        for name, table in pair(clusters=1400).items()
     }
     systems = files(tables, tmp_path)
     arguments = {"item": None, "cluster": cluster, "match": "rows"}
@@ -211,7 +211,7 @@ def test_rows_are_matched_by_their_order(tmp_path: Path, cluster: str | None) ->
     ],
 )
 def test_names_match_however_they_are_stored(tmp_path: Path, named: Any) -> None:
-    tables = pair(clusters=500)
+    tables = pair(clusters=1400)
     for form, name in (("parquet", "old"), ("csv", "new")):
         column = pl.Series("name", [named(number) for number in tables[name]["name"].to_list()])
         written(tables[name].with_columns(column), tmp_path / f"{name}.{form}")
@@ -222,7 +222,7 @@ def test_names_match_however_they_are_stored(tmp_path: Path, named: Any) -> None
 
 
 def test_continuous_confidences_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = frame(6000, clusters=700, continuous=True).with_columns(name=pl.int_range(pl.len()))
+    table = frame(6000, clusters=1400, continuous=True).with_columns(name=pl.int_range(pl.len()))
     systems = files({"old": table, "new": better(table).with_columns(c=pl.col("c") / 2)}, tmp_path)
     exact = compared(systems, "numpy", metrics="augrc")
     assert_same_comparison(compared(systems, "duckdb", metrics="augrc"), exact)
@@ -256,7 +256,7 @@ def test_errors_of_matching_are_the_same_in_every_engine(tmp_path: Path, form: s
 
     against(
         new.filter(pl.col("name") != 21),
-        r"of 1500 items new lacks 1 \(the first one that new lacks: patient \d+, item 21 of",
+        r"of 4000 items new lacks 1 \(the first one that new lacks: patient \d+, item 21 of",
     )
     against(new.with_columns(pl.col("name") + 50_000), "have no item in common", intersection_only=True)
     against(
@@ -319,7 +319,7 @@ def test_one_large_table_lets_all_tables_be_aggregated(
 
 
 def test_a_gate_gives_the_same_verdict(tmp_path: Path) -> None:
-    systems = files(pair(clusters=700), tmp_path)
+    systems = files(pair(clusters=1400), tmp_path)
     conditions = ["augrc worse by 0.01", "accuracy below 0.9", "augrc at matched coverage better by 0.001"]
     gates = [
         abstain.gate(systems["new"], conditions, baseline=systems["old"], engine=engine, **ROLES)

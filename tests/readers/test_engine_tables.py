@@ -36,7 +36,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def frame(rows: int = 4000, *, clusters: int = 900, continuous: bool = False) -> pl.DataFrame:
+def frame(rows: int = 4000, *, clusters: int = 1500, continuous: bool = False) -> pl.DataFrame:
     rng = np.random.default_rng(4)
     truth = rng.integers(-1, 3, rows)
     right = rng.random(rows) < 0.7

@@ -46,9 +46,9 @@ def test_a_gate_shows_its_verdict_and_every_condition() -> None:
     result = gate(run, ["accuracy below 0.5", "accuracy below 0.75", "accuracy above 0.6"], resamples=200)
     text = gate_text(result, 80)
     assert text.startswith("gate: fail\n\nverdict       conclusion\n")
-    assert "pass          accuracy is 0.800 [0.615, 0.909], not below 0.5\n" in text
-    assert "inconclusive  accuracy is 0.800 [0.615, 0.909], which spans 0.75\n" in text
-    assert "fail          accuracy is 0.800 [0.615, 0.909], above 0.6\n" in text
+    assert "pass          accuracy is 0.800 [0.615, 0.915], not below 0.5\n" in text
+    assert "inconclusive  accuracy is 0.800 [0.615, 0.915], which spans 0.75\n" in text
+    assert "fail          accuracy is 0.800 [0.615, 0.915], above 0.6\n" in text
     assert "Verdicts by 95% confidence intervals over 30 rows of the run. Inconclusive: the\ninterval" in text
     assert max(map(len, text.splitlines())) <= 80
     rows = json.loads(render([gate_table(result)], "json"))["tables"][0]["rows"]

@@ -51,9 +51,9 @@ def test_the_methods_of_two_systems() -> None:
         "were ranked by their confidence. The metrics were answer rate, accuracy, selective "
         "accuracy and AUGRC. Areas under curves were integrated "
         "in the convention trapezoid. 90% confidence intervals were computed with a jackknife over 20 clusters and the "
-        "t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. If all clusters "
-        "had the same value, the interval was an exact bound. Systems were compared by paired differences over the "
-        "same items. AUGRC was compared at matched coverage, the largest coverage that both systems of a pair reached. "
+        "t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. Systems were "
+        "compared by paired differences over the same items. "
+        "AUGRC was compared at matched coverage, the largest coverage that both systems of a pair reached. "
         "Differences were tested two-sided at a level of 0.1. The margin of equivalence and "
         f"non-inferiority was 0.02. {SOFTWARE}"
     )
@@ -93,9 +93,9 @@ def test_the_methods_of_independent_items_without_errors() -> None:
     items = Items.from_arrays([1] * 20, [1] * 20, confidence=[0.9] * 20)
     assert evaluate(items, metrics="accuracy").methods() == (
         "The evaluation included 20 items, treated as independent. The system answered all of them. The metrics were "
-        "accuracy, answer rate and selective accuracy. 95% confidence intervals were exact bounds, because all of "
-        "20 rows had the same "
-        f"values. {SOFTWARE}"
+        "accuracy, answer rate and selective accuracy. 95% confidence intervals were computed with a jackknife over "
+        "20 rows and the t distribution. Intervals of single metrics were Wilson score intervals for bounded metrics. "
+        f"{SOFTWARE}"
     )
 
 

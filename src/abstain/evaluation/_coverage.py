@@ -20,7 +20,8 @@ from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
 from abstain.evaluation._coverage_results import CoverageResult, CoverageSettings, NominalResult, Stratum
 from abstain.evaluation._warnings import few_clusters
-from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, Within, coverage_verdict
+from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, coverage_verdict
+from abstain.inference.points import lowest_of_parts
 from abstain.metrics.coverage import (
     Strata,
     groups_statistic,
@@ -31,7 +32,7 @@ from abstain.metrics.coverage import (
 )
 from abstain.metrics.intervals import ONE_WIDTH
 from abstain.metrics.predictions import IntervalRows, Rows, SetRows, named_groups, nominal_coverages
-from abstain.metrics.scales import Scale, units_of
+from abstain.metrics.scales import Scale, gap_scale, part_scale, proportion_scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +80,11 @@ def intervals_over(
     n = len(rows)
     names, index = (np.arange(n), np.arange(n)) if cluster is None else named_groups(cluster, "cluster", n)
     intervals = Intervals.of(np.asarray(names), index, rows.mass, **settings)
-    return rows.in_units(intervals.unit_of_cluster[index], intervals.units), index, intervals
+    return (
+        rows.in_units(intervals.unit_of_cluster[index], intervals.units).with_row_weight(),
+        index,
+        intervals,
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -175,11 +180,6 @@ class CoverageEvaluation(Generic[Levels]):
     ) -> None:
         """Collect a statistic; a single scale is used for all of its metrics."""
         all_scales = scales if isinstance(scales, list) else [scales] * len(statistic.names)
-        if parts:  # a metric of several parts is treated as having as many rows as one part
-            all_scales = [
-                scale if number < len(parts) else replace(scale, trials=scale.trials / len(parts))
-                for number, scale in enumerate(all_scales)
-            ]
         self.entries.append(Entry(statistic, all_scales, nominal_index, parts or [], heading))
 
     @property
@@ -195,7 +195,7 @@ class CoverageEvaluation(Generic[Levels]):
     @property
     def proportion(self) -> Scale:
         """The range of a proportion of the rows."""
-        return Scale(0.0, 1.0, float(self.rows.weight.sum()), units=units_of(self.rows.mass_by_unit()))
+        return proportion_scale(self.rows)
 
     @property
     def clusters(self) -> int:
@@ -223,8 +223,8 @@ class CoverageEvaluation(Generic[Levels]):
                 level=float(self.by_nominal[nominal_index]),
             )
             parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
-            # Last comes the mean distance from the nominal coverage, which is positive even by chance.
-            scales = [self.proportion] * (len(labels) + 1) + [replace(self.proportion, upper_only=True)]
+            level = float(self.by_nominal[nominal_index])
+            scales = [self.proportion] * (len(labels) + 1) + [gap_scale(self.rows, index, level)]
             self.add(statistic, scales, nominal_index, parts, name)
 
     def add_features(self, nominal_index: int) -> None:
@@ -249,14 +249,11 @@ class CoverageEvaluation(Generic[Levels]):
 
     def chunks(self, strata: Strata, key: Floats) -> list[RowPart]:
         """Return the chunks of a key; a chunk has no `rows` if some of them are also in its neighbour."""
-        low, high, size = strata.ends()
-        parts = []
-        ends = zip(low.tolist(), high.tolist(), size.tolist(), strict=True)
-        for k, (first, last, count) in enumerate(ends):
-            apart = not (k and high[k - 1] >= first) and not (k + 1 < len(low) and low[k + 1] <= last)
-            rows = (key >= first) & (key <= last) if apart and count else None
-            parts.append(RowPart(describe_range(first, last, ".4g"), first, last, count, rows))
-        return parts
+        low, high, _ = strata.ends()
+        return [
+            RowPart(describe_range(first, last, ".4g"), first, last, count, rows)
+            for first, last, (count, rows) in zip(low.tolist(), high.tolist(), strata.parts(key), strict=True)
+        ]
 
     def finish(self, kind: str, progress: Progress | None) -> CoverageResult:
         """Evaluate all statistics with the same weights and collect the estimates."""
@@ -312,15 +309,12 @@ class CoverageEvaluation(Generic[Levels]):
         estimates = []
         for number, part in enumerate(entry.parts):
             one = Replicates(values.left_out[:, [number]], values.drawn[:, [number]])
-            scale, within = replace(entry.scales[number], trials=part.count, chosen=together), None
-            if part.rows is None:  # rows of one key are spread over several parts
-                all_rows = entry.scales[number]
-                scale = replace(scale, units=all_rows.units and all_rows.units * part.count / all_rows.trials)
-            else:
-                within = Within.of(self.index[part.rows], self.rows.weight[part.rows])
-                scale = replace(scale, units=units_of(self.rows.mass_by_unit(part.rows)))
+            scale = replace(part_scale(self.rows, part.count, part.rows), chosen=together)
             point = entry.statistic.points[[number]]
-            estimates += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
+            (estimate,) = self.intervals.estimates(point, one, [scale], n=len(self.rows))
+            if part.rows is not None:
+                estimate = replace(estimate, clusters=len(np.unique(self.index[part.rows])))
+            estimates.append(estimate)
         return estimates
 
     def _worst(self, entry: Entry, values: Replicates, estimates: list[Estimate]) -> Estimate:
@@ -328,15 +322,10 @@ class CoverageEvaluation(Generic[Levels]):
         worst = estimates[len(entry.parts)]
         if self.intervals.interval != JACKKNIFE or not worst.defined:
             return worst
-        seen = [number for number, part in enumerate(entry.parts) if part.count]
-        if len(seen) == 1 and estimates[seen[0]].interval:
-            return estimates[seen[0]]
-        upper = self._of_parts(entry, values, together=len(seen))
-        # A part in a single cluster has no interval, and its coverage may be the worst.
-        low = min(estimates[number].low if estimates[number].interval else 0.0 for number in seen)
-        high = min(upper[number].high if upper[number].interval else 1.0 for number in seen)
-        return replace(
-            worst, low=low, high=high, method=f"the lowest ends of the intervals of {len(seen)} parts"
+        occurring = [number for number, part in enumerate(entry.parts) if part.count]
+        upper = self._of_parts(entry, values, together=len(occurring))
+        return lowest_of_parts(
+            worst, [estimates[number] for number in occurring], [upper[number] for number in occurring]
         )
 
     def _quantiles(self, entry: Entry, replicates: Replicates) -> list[Estimate]:

@@ -155,7 +155,7 @@ def evaluate(
     >>> items = Items.from_arrays(truth, prediction, abstained=[0, 0, 0, 1], confidence=sure)
     >>> result = evaluate(items)
     >>> print(result["confidence"].cmax)
-    0.750 [0.131, 0.984]
+    0.750 [0.131, 1.000]
     >>> print(result.loss.rule)
     loss zero_one: whole-number labels, no scale declared
     >>> import polars

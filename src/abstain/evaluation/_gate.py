@@ -172,8 +172,8 @@ def gate(
     >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     >>> gate(run, ["accuracy below 0.5", "accuracy below 0.75"])
     Gate: inconclusive
-      pass: accuracy is 0.800 [0.615, 0.909], not below 0.5
-      inconclusive: accuracy is 0.800 [0.615, 0.909], which spans 0.75
+      pass: accuracy is 0.800 [0.615, 0.915], not below 0.5
+      inconclusive: accuracy is 0.800 [0.615, 0.915], which spans 0.75
     """
     conditions = _conditions(fail_if, optional=policy is not None)
     _validate.choice(inconclusive, "inconclusive", EXIT_CODES)

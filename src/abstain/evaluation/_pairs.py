@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain.evaluation._differences import Difference, same_coverage
 from abstain.evaluation._metric_tables import ALL, Key
-from abstain.inference import DifferenceRange, at_level, clusters_needed, holm, p_value, within_margin
+from abstain.inference import at_level, clusters_needed, difference_range, holm, p_value, within_margin
 from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
 from abstain.metrics.registry import MATCHED
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation._result import Settings
     from abstain.evaluation._system import SystemStatistics
-    from abstain.inference import MarginVerdict, Replicates
+    from abstain.inference import DifferenceRange, MarginVerdict, Replicates
     from abstain.matching import Matching
     from abstain.metrics import Columns, MetricSpecification
     from abstain.resampling import Statistic
@@ -268,11 +268,7 @@ def _limits(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> 
     scales = [
         metric.scale_at(side, end) if metric.scale_at is not None else metric.scale(side) for side in sides
     ]
-    if not all(scale.bounded for scale in scales):
-        return None
-    units = [scale.units for scale in scales if scale.units is not None]
-    largest = 0.0 if all(scale.fixed for scale in scales) else max(scale.high - scale.low for scale in scales)
-    return DifferenceRange(largest, min(units, default=None))
+    return difference_range(scales)
 
 
 def _matched_pairs(

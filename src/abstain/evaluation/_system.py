@@ -22,8 +22,8 @@ from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, M
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_evaluated, variant_warnings
 from abstain.groups import group_numbers, groups
-from abstain.inference import Replicates, Within, at_level, with_companions
-from abstain.inference.points import read_off_points
+from abstain.inference import Replicates, Within, at_level, limits_of_gap, with_companions
+from abstain.inference.points import read_off_points, take_lowest_parts
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
@@ -358,6 +358,7 @@ class SystemStatistics:
                 within=self._within[label] if label else None,
             )
             of_metrics = read_off_points(metrics, of_metrics, rows, self.intervals)
+            of_metrics = take_lowest_parts(metrics, of_metrics, rows, self.intervals)
             for metric, estimate in zip(metrics, of_metrics, strict=True):
                 reason = (self.note(label) if label else "") or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
@@ -514,7 +515,8 @@ class SystemStatistics:
             last = len(worst.statistic.points) - 1  # the debiased form, if there is one
             change = replicates[statistic].column(column).less(rest_replicates.column(last))
             value = float(statistic.points[column] - worst.statistic.points[last])
-            gap = worst.widen(self.intervals.difference(value, change, n=n))
+            limits = limits_of_gap([worst.metric.scale(rows)])
+            gap = worst.widen(self.intervals.difference(value, change, n=n, limits=limits))
             gaps[name] = GroupGap(worst.group, estimates[key._replace(group=worst.group)], rest, gap)
         return gaps
 
@@ -541,7 +543,8 @@ class SystemStatistics:
         sides = Replicates(replicates.left_out[:, 1:], replicates.drawn[:, 1:])
         left, right = self.intervals.estimates(np.array(values), sides, scales, n=n)
         change = sides.column(1).less(sides.column(0))
-        gap = worst.widen(self.intervals.difference(values[1] - values[0], change, n=n))
+        limits = limits_of_gap(scales)
+        gap = worst.widen(self.intervals.difference(values[1] - values[0], change, n=n, limits=limits))
         return GroupGap(worst.group, right, left, gap, coverage)
 
     def _sides(self, confidence_name: str, label: str) -> tuple[Columns, Columns]:
@@ -717,7 +720,9 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         columns["should_abstain"] = guidance(guide)
     if "results" in needed:
         columns["results"] = items_to_results(items)
-    return Columns.of(len(items), **columns)
+    rows = Columns.of(len(items), **columns)
+    # The weights of an engine are numbers of rows.
+    return rows if items.aggregation is not None else rows.with_row_weight()
 
 
 def _check_probabilities(

@@ -8,7 +8,6 @@ are defined in `abstain.metrics`, confidence intervals and verdicts in `abstain.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,17 +38,22 @@ from abstain.metrics.coverage import (
     size_borders,
     size_stratum,
 )
-from abstain.metrics.intervals import weighted_interval_losses, width_hsic_statistic, winkler_losses
+from abstain.metrics.intervals import (
+    weighted_interval_losses,
+    width_hsic_statistic,
+    winkler_losses,
+    winkler_scale,
+)
 from abstain.metrics.predictions import IntervalRows, QuantileRows, SetRows
 from abstain.metrics.quantiles import pinball_statistic, pit_statistic
-from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, Scale, costly_scale
+from abstain.metrics.scales import WIDTH_CRITERION, Scale, dependence_scale, proportion_scale, set_size_scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from abstain._types import Floats, Progress
+    from abstain._types import Progress
 
     Groups = Mapping[str, ArrayLike]
 
@@ -120,13 +124,13 @@ def evaluate_intervals(
     rows = IntervalRows.with_truth(y_true, _without_predictions(intervals), sample_weight)
     job = CoverageEvaluation.prepare(rows, nominal, cluster, groups or {}, features or {}, settings)
     rows = job.rows
-    losses, positive = winkler_losses(rows, job.by_nominal), Scale(low=0.0)
+    losses, positive = winkler_losses(rows, job.by_nominal), Scale(low=0.0, mass=rows.rows_by_unit())
     for nominal_index, target in enumerate(job.by_nominal.tolist()):
         covered, width = rows.covered[nominal_index], rows.width[nominal_index]
         names = ("coverage", "mean_width", "winkler_score")
         job.add(
             means_statistic(names, (covered, width, losses[nominal_index]), rows),
-            [job.proportion, positive, _winkler_scale(rows, nominal_index, losses[nominal_index], target)],
+            [job.proportion, positive, winkler_scale(rows, nominal_index, losses[nominal_index], target)],
             nominal_index,
         )
         criterion = (rows.truth, covered, width)
@@ -137,7 +141,7 @@ def evaluate_intervals(
         by_width = strata.statistic("size_stratified_coverage")
         job.add(by_width, job.proportion, nominal_index, job.chunks(strata, ranked))
         hsic_rows = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
-        job.add(width_hsic_statistic(hsic_rows, nominal_index), DEPENDENCE, nominal_index)
+        job.add(width_hsic_statistic(hsic_rows, nominal_index), dependence_scale(rows), nominal_index)
         job.add_quantiles(nominal_index)
         job.add_groups(nominal_index)
         job.add_features(nominal_index)
@@ -190,7 +194,7 @@ def evaluate_sets(
     >>> truth = [0, 1] * 50
     >>> result = evaluate_sets(truth, [[True, True]] * 100, nominal=0.9)
     >>> print(result.by_nominal[0]["mean_width"], result.by_nominal[0].verdict)
-    2.000 [1.928, 2.000] over-covered
+    2.000 [1.924, 2.000] over-covered
     """
     settings = CoverageSettings.checked(
         bins=bins, eta=0.0, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level
@@ -211,7 +215,7 @@ def evaluate_sets(
         metrics = ("coverage", "mean_width", "singleton_rate", "empty_rate")
         kinds = [
             job.proportion,
-            Scale(0.0, float(rows.classes), units=job.proportion.units),
+            set_size_scale(rows, size),
             job.proportion,
             job.proportion,
         ]
@@ -269,8 +273,8 @@ def evaluate_quantiles(
     )
     n = len(rows)
     scales = {
-        pinball_statistic(rows): Scale(low=0.0),
-        pit_statistic(rows): Scale(0.0, 1.0, float(rows.weight.sum())),
+        pinball_statistic(rows): Scale(low=0.0, mass=rows.rows_by_unit()),
+        pit_statistic(rows): proportion_scale(rows),
     }
     replicates = intervals.replicate(scales, progress)
     pinball, proportions = (
@@ -280,28 +284,6 @@ def evaluate_quantiles(
     edges = rows.edges.tolist()
     pit = tuple(PitBin(*bounds) for bounds in zip(edges[:-1], edges[1:], proportions, strict=True))
     return QuantileResult(dict(zip(rows.probabilities.tolist(), pinball, strict=True)), pit)
-
-
-def _winkler_scale(rows: IntervalRows, nominal_index: int, losses: Floats, nominal: float) -> Scale:
-    """Return the range of an interval score: the fewer clusters have misses, the less is known about their cost.
-
-    One cluster is added to those with misses. Its true value lies a tenth of the mean width outside, which is about the
-    distance for a normal distribution. The cost of misses is assumed to vary about as much as their number.
-    """
-    width, missed = rows.width[nominal_index], ~rows.covered[nominal_index]
-    weight = rows.weight
-    counted = np.isfinite(width) & (weight > 0.0)
-    if not counted.any():
-        return Scale(low=0.0)
-    mass, hit = rows.mass_by_unit(), rows.mass_by_unit(missed)
-    missed_clusters, largest = float(np.count_nonzero(hit)), float(mass.max())
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers overflow
-        penalties = float(weight[missed] @ (losses[missed] - width[missed]))
-    # Weights are divided first, because the sum of large widths could overflow.
-    mean = float(width[counted] @ (weight[counted] / weight[counted].sum()))
-    assumed = 0.2 / (1.0 - nominal) * mean
-    cost = math.sqrt(2.0) * (penalties + assumed) / (missed_clusters + 1.0) / largest
-    return costly_scale(missed_clusters / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
 
 
 def _without_predictions(predicted: Any) -> Any:

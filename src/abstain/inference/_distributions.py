@@ -37,10 +37,13 @@ def t_quantile(degrees: float, probability: float) -> float:
         return normal_quantile(probability)
     if probability > 0.5:
         return -t_quantile(degrees, 1.0 - probability)
-    # The tail is monotone in the value: Newton steps find it. Steps out of the known bounds are replaced by bisection.
+    # The tail is monotone in the value. Newton steps that stay inside the known range make the first guess exact, which
+    # is an expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
     near, far = 0.0, math.inf
-    normal = -normal_quantile(probability)
-    value = normal + (normal**3 + normal) / (4.0 * degrees)
+    z = -normal_quantile(probability)
+    value = z * (
+        1.0 + (z * z + 1.0) / (4.0 * degrees) + (5.0 * z**4 + 16.0 * z * z + 3.0) / (96.0 * degrees**2)
+    )
     constant = (
         math.lgamma((degrees + 1.0) / 2.0) - math.lgamma(degrees / 2.0) - 0.5 * math.log(degrees * math.pi)
     )
@@ -48,13 +51,37 @@ def t_quantile(degrees: float, probability: float) -> float:
         error = _t_tail(degrees, value) - probability
         near, far = (value, far) if error > 0.0 else (near, value)
         density = math.exp(constant - (degrees + 1.0) / 2.0 * math.log1p(value * value / degrees))
-        following = value + error / density if density > 0.0 else far
+        following = value + error / density if density > 0.0 else math.inf
         if not near < following < far:
             following = 2.0 * value if math.isinf(far) else 0.5 * (near + far)
         if abs(following - value) <= 1e-15 * following:
             break
         value = following
     return -value
+
+
+@lru_cache(maxsize=4096)
+def beta_quantile(first: float, second: float, probability: float) -> float:
+    """Return the value that a beta variable stays below with a small probability.
+
+    >>> round(beta_quantile(1.0, 10.0, 0.05), 10), round(0.05 ** (1 / 3), 10), round(beta_quantile(3.0, 1.0, 0.05), 10)
+    (0.0051161969, 0.3684031499, 0.3684031499)
+    """
+    # Near 0 the distribution function is a power of the value. Newton steps of its logarithm are monotone from there.
+    constant = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
+    logarithm = min((math.log(probability * first) - constant) / first, math.log(0.5))
+    for _ in range(100):
+        value = math.exp(logarithm)
+        reached = _regularized_beta(first, second, value)
+        if reached <= 0.0:
+            return 0.0
+        density = math.exp(constant + first * logarithm + (second - 1.0) * math.log1p(-value))
+        step = math.log(reached / probability) * reached / density
+        following = min(logarithm - step, 0.5 * logarithm)
+        if abs(following - logarithm) <= 1e-11 * max(abs(logarithm), 1e-3):
+            break
+        logarithm = following
+    return math.exp(logarithm)
 
 
 def _t_tail(degrees: float, value: float) -> float:

@@ -131,12 +131,14 @@ class DifferenceRange(NamedTuple):
     """How large a difference can be, for intervals of differences that no cluster changes.
 
     Attributes:
-        largest: the largest absolute value that the difference can have.
+        largest: the largest absolute value that the difference can have in this sample; NaN if it is unknown.
         clusters: the effective number of clusters, each as large as the largest; None for the number of clusters.
+        most: the largest absolute value in any sample, which limits every interval.
     """
 
     largest: float
     clusters: float | None = None
+    most: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)

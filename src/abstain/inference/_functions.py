@@ -9,7 +9,7 @@ import numpy as np
 
 from abstain.errors import DataError
 from abstain.inference._estimate import JACKKNIFE, PERCENTILE
-from abstain.inference._intervals import USUAL_RESAMPLES, Intervals
+from abstain.inference._intervals import USUAL_RESAMPLES, Intervals, difference_range
 from abstain.matching import match
 from abstain.metrics.scales import Scale
 from abstain.resampling import Statistic, WeightBatch
@@ -132,6 +132,8 @@ def paired_delta(
     match_by: str = "names",
     intersection_only: bool = False,
     truth_may_differ: bool = False,
+    low: float = -math.inf,
+    high: float = math.inf,
     interval: str = JACKKNIFE,
     resamples: int | None = None,
     seed: int = 42,
@@ -149,6 +151,8 @@ def paired_delta(
         match_by: "names", or "rows" for the order of rows.
         intersection_only: use only the items that both sides have. Default: items that one side lacks are an error.
         truth_may_differ: allow labels that differ between the sides. Default: different labels are an error.
+        low: the smallest possible value of the metric. With `high`, it limits the difference and its interval.
+        high: the largest possible value of the metric.
         interval: "jackknife" over clusters, or "percentile" or "bca" for the bootstrap.
         resamples: number of resamples of the clusters; with the jackknife, for a percentile interval in addition.
         seed: the seed of the resamples.
@@ -160,8 +164,8 @@ def paired_delta(
     >>> left, right = Items.from_arrays(truth, [0, 1, 1, 1]), Items.from_arrays(truth, [1, 0, 1, 1])
     >>> def accuracy(items):
     ...     return (items.truth == items.prediction).mean()
-    >>> print(paired_delta(accuracy, left, right, match_by="rows"))
-    0.500 [-0.419, 1.419]
+    >>> print(paired_delta(accuracy, left, right, match_by="rows", low=0.0, high=1.0))
+    0.500 [-0.419, 1.000]
     """
     kept, matching = match(
         {"left": left, "right": right},
@@ -174,4 +178,5 @@ def paired_delta(
     replicates = intervals.replicate([left_statistic, right_statistic], progress)
     change = replicates[right_statistic].less(replicates[left_statistic]).column(0)
     value = right_statistic.point - left_statistic.point
-    return intervals.difference(value, change, n=matching.evaluated)
+    limits = difference_range([Scale(low, high)])
+    return intervals.difference(value, change, n=matching.evaluated, limits=limits)

@@ -3,7 +3,7 @@
 The jackknife over clusters is the default. If resamples are requested, the percentile interval of the bootstrap is
 computed in addition, or replaces it. All statistics of an evaluation have the same weights.
 
-With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j
+With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 1,000), ``h_j
 = n/m_j``, the value ``t`` and the values ``t_j`` without group ``j``::
 
     pseudo_j = h_j*t - (h_j - 1)*t_j          centre = g*t - sum_j (1 - m_j/n) * t_j
@@ -12,18 +12,22 @@ With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters
 which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. Reference: Busing, Meijer and van der Leeden,
 "Delete-m Jackknife for Unequal m", Statistics and Computing, 1999. The quantile ``q`` is that of the t distribution.
 Its degrees of freedom are the effective number of groups minus one, ``(sum s_j)^2 / sum s_j^2 - 1`` with ``s_j`` items
-in group ``j``: the number of groups minus one if all have the same size, and less if a few groups have most items.
+in group ``j``: the number of groups minus one if all have the same size, and less if a few groups have most items. Only
+groups with rows of the metric count.
 
-A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the interval excludes 0
-exactly if the p-value is below ``1 - level``. A metric has its interval on its own scale, see `abstain.metrics.Scale`:
-that of a bounded metric is Wilson's, which takes into account that the spread depends on the value, and does not shrink
-to zero width if few rows are wrong.
+A difference has the interval ``t +- q * se``, which ends at the largest possible difference. Its p-value comes from the
+same statistic: the interval excludes 0 exactly if the p-value is below ``1 - level``. A metric has its interval on its
+own scale, see `abstain.metrics.Scale`: that of a bounded metric is Wilson's, which takes into account that the spread
+depends on the value, and does not shrink to zero width if few rows are wrong.
 
-If a value is the same without each group, its spread is unknown. If a proportion ``u`` of all clusters differed, ``n``
-clusters would all agree with probability ``(1-u)^n``. So ``u`` is at most ``1 - ((1-level)/2)^(1/n)``, and the interval
-is an exact bound: the values of the metric if up to that proportion of clusters had its other extreme. A difference is
-at most ``R`` in size, so that its interval is ``[t - u*(R+t), t + u*(R-t)]``: ``-u*R`` to ``u*R`` if two systems do not
-differ at all. Its p-value comes from the same interval.
+If at most one cluster differs from the others, the data do not show how much the rows of a cluster depend on each
+other. Then a cluster counts as one row. If at least four clusters differ, their spread shows the dependence.
+
+If a difference is the same without each group, its spread is unknown. If a proportion ``u`` of all clusters differed,
+``n`` clusters would all agree with probability ``(1-u)^n``. So ``u`` is at most ``1 - ((1-level)/2)^(1/n)``, and the
+interval is an exact bound. A difference is at most ``R`` in size, so that its interval is
+``[t - u*(R+t), t + u*(R-t)]``: ``-u*R`` to ``u*R`` if two systems do not differ at all. Its p-value comes from the same
+interval.
 
 Against a margin, a few clusters that differ are weak evidence about the others. So the squared standard error grows by
 ``2 * (y/g)^2`` with ``y`` the largest distance of a pseudo-value from the centre: two more clusters like the one that
@@ -42,7 +46,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import AggregationError
-from abstain.inference._distributions import normal_quantile, t_quantile
+from abstain.inference._distributions import beta_quantile, normal_quantile, t_quantile
 from abstain.inference._estimate import (
     BCA,
     INTERVALS,
@@ -217,9 +221,16 @@ class Intervals:
             within: the clusters that have some of the items. Default: all clusters.
         """
         weights, left_out = self.jackknife_weights, replicates.left_out
+        kept: Any = slice(None)
         if within is not None and weights.vectors:
             weights, kept = weights.within(*within)
             left_out = left_out[kept]
+        scales = [
+            scale
+            if scale.mass is None
+            else replace(scale, mass=self.jackknife_weights.by_group_of_clusters(scale.mass)[kept])
+            for scale in scales
+        ]
         if self.interval == JACKKNIFE:
             made = jackknife_estimates(values, left_out, weights, scales, n=n, level=self.level)
         else:
@@ -275,6 +286,12 @@ class Intervals:
 _MOST_UNDEFINED = 0.1
 # Smaller relative differences are rounding errors, not spread.
 _NOISE = 1e-12
+# If this number of clusters differ, their spread shows how much the rows of a cluster depend on each other.
+_ENOUGH_DIFFER = 4.0
+# Up to this number, a single cluster differs from the others, which are not exactly alike.
+_ONE_DIFFERS = 1.25
+# With more events than this times the squared normal quantile, Wilson's lower end is below the exact bound.
+_RARE = 6.0
 
 
 def jackknife_estimates(
@@ -293,7 +310,7 @@ def jackknife_estimates(
     >>> weights = JackknifeWeights.of(np.arange(10))  # 3 of 10 clusters of one item are right
     >>> without = np.array([[2.0]] * 3 + [[3.0]] * 7) / 9
     >>> print(jackknife_estimates(np.array([0.3]), without, weights, [Scale(0.0, 1.0, 10)], n=10)[0])
-    0.300 [0.087, 0.658]
+    0.300 [0.063, 0.658]
     """
     level = _validate.level(level)
     values_and_errors = zip(
@@ -309,27 +326,48 @@ def jackknife_estimates(
 def _metric_estimate(
     base: Estimate, error: float, left_out: Floats, weights: JackknifeWeights, scale: Scale
 ) -> Estimate:
-    if base.defined and scale.fixed:
-        return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
-    if base.defined and scale.refused:
-        return replace(base, reason=scale.refused)
-    made = _with_error(base, error, weights)
+    if base.defined and (scale.fixed or scale.refused):
+        fixed = replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
+        return fixed if scale.fixed else replace(base, reason=scale.refused)
+    made, left_out, weights, scale = _over_counted_clusters(base, error, left_out, weights, scale)
     if math.isnan(made.se):
         return made
-    # Without spread, the interval comes from the bounds of the metric or from the effect of one more row, if known.
-    unspread = made.se == 0.0 and (scale.bounded or not scale.least_error)
-    if unspread or scale.is_end(made.value):
-        return _agreed(made, scale, weights.vectors)
-    how = ""
-    if scale.bounded and scale.low < made.value < scale.high:
-        ends, how = _score_ends(made, left_out, weights, scale), "Wilson's score interval"
-        if scale.upper_only:
-            ends, how = (scale.low, ends[1]), "upper end only"
-    elif scale.low == 0.0 and made.value > 0.0 and not scale.bounded:
-        ends, how = _log_ends(made, left_out, weights, scale), "logarithmic scale"
-    if not how:
-        return _with_interval(made)
-    return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
+    rounding = _NOISE * (scale.high - scale.low) if scale.bounded else 0.0
+    if scale.bounded and scale.low - rounding <= made.value <= scale.high + rounding:
+        low, high = _score_ends(made, left_out, weights, scale)
+        how = "upper end only" if scale.upper_only else "Wilson's score interval"
+        low = scale.low if scale.upper_only else min(low, made.value)
+        return replace(made, low=low, high=max(high, made.value), method=f"{made.method}, {how}")
+    if scale.low == 0.0 and made.value > 0.0 and (made.se or scale.least_error):
+        low, high = _log_ends(made, left_out, weights, scale)
+        return replace(made, low=low, high=high, method=f"{made.method}, logarithmic scale")
+    if made.se == 0.0:
+        reason = "no interval: it is the same without each cluster, and its range is unbounded"
+        return replace(made, method="none", reason=reason)
+    return _with_interval(made)
+
+
+def _over_counted_clusters(
+    base: Estimate, error: float, left_out: Floats, weights: JackknifeWeights, scale: Scale
+) -> tuple[Estimate, Floats, JackknifeWeights, Scale]:
+    """Return an estimate with its standard error over the clusters that have counted rows.
+
+    Clusters without a counted row, whose omission changes nothing, are not a part of the sample.
+    """
+    if not base.defined or scale.mass is None or weights.vectors < 2:
+        return _with_error(base, error, weights), left_out, weights, scale
+    with np.errstate(invalid="ignore"):  # the difference of infinite values is not a number
+        changed = ~(np.abs(left_out - base.value) <= _NOISE * abs(base.value))
+    kept = changed | (scale.mass > 0.0)
+    counted = weights.only(kept, scale.mass)
+    if not kept.all():
+        left_out = left_out[kept] if counted.vectors else left_out[:0]
+        scale = replace(scale, mass=scale.mass[kept])
+        error = _standard_error(base.value, left_out, counted)
+    made = _with_error(base, error, counted)
+    if not math.isnan(made.se):
+        made = replace(made, method=_method(weights))
+    return made, left_out, counted, scale
 
 
 def _with_error(base: Estimate, error: float, weights: JackknifeWeights) -> Estimate:
@@ -350,19 +388,73 @@ def _score_ends(
 ) -> tuple[float, float]:
     """Return Wilson's interval on the range of the metric; the number of trials matches the jackknife's variance."""
     width, root = scale.high - scale.low, 1.0 / scale.power
-    point, se = ((made.value - scale.low) / width) ** root, made.se / width
+    point, se = min(max((made.value - scale.low) / width, 0.0), 1.0) ** root, made.se / width
     if scale.power != 1.0:
         se = _standard_error(point, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, weights)
     spread = point * (1.0 - point)
+    if spread <= 0.0 or math.isnan(se):
+        se = 0.0
+    independence, few = _independence(scale.mass, weights.sizes), _few_differ(made, left_out, weights)
     tail = (1.0 - made.level) / 2.0
     ends = []
     for side, beyond in ((-1.0, tail), (1.0, tail / scale.chosen)):
-        quantile = t_quantile(made.degrees, 1.0 - beyond)
-        slack = max((quantile * se) ** 2 / spread, normal_quantile(1.0 - beyond) ** 2 / scale.trials)
+        t, z = t_quantile(made.degrees, 1.0 - beyond), normal_quantile(1.0 - beyond)
+        slack = z * z / max(scale.trials, 1.0) * ((t / z) ** 2 / independence) ** few
+        if se > 0.0:
+            slack = max(slack, (t * se) ** 2 / spread)
+        elif not slack:  # the number of independent rows has no limit, and no cluster differs
+            rows = float(weights.vectors) if scale.mass is None else float(scale.mass.sum())
+            slack = t * t / (rows * independence)
         centre = (point + slack / 2.0) / (1.0 + slack)
         reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
-        ends.append(min(max(centre + side * reach, 0.0), 1.0) ** scale.power)
+        end = centre + side * reach
+        end += side * _rare_shift(
+            side * (end - point), point if side < 0.0 else 1.0 - point, z * z / slack, beyond
+        )
+        ends.append(min(max(end, 0.0), 1.0) ** scale.power)
     return scale.low + width * ends[0], scale.low + width * ends[1]
+
+
+def _rare_shift(reach: float, proportion: float, trials: float, tail: float) -> float:
+    """Return how much further an end must reach towards 0, because few trials differ.
+
+    Wilson's lower end is too close after few errors, whose distribution is skewed. The exact bound of Clopper and
+    Pearson has the whole error probability, because the upper end is never missed by so few. It fades out from a
+    quarter to a half.
+    """
+    events = proportion * trials
+    if not 0.0 < events < _RARE * normal_quantile(1.0 - tail) ** 2 or proportion >= 0.5:
+        return 0.0
+    bound = beta_quantile(events, trials - events + 1.0, 2.0 * tail)
+    return max(proportion - bound - reach, 0.0) * min(2.0 - 4.0 * proportion, 1.0)
+
+
+def _independence(mass: Floats | None, sizes: Floats) -> float:
+    """Return the proportion of the rows that Kish's effective number of clusters is; `mass` is the rows of each group.
+
+    As long as at most one cluster differs from the others, a cluster may be wholly right or wrong, so it counts as one.
+    """
+    if mass is None:
+        return 1.0
+    total, squares = float(mass.sum()), float((mass**2 / sizes).sum())
+    return min(total / squares, 1.0) if squares > 0.0 else 1.0
+
+
+def _few_differ(made: Estimate, left_out: Floats, weights: JackknifeWeights) -> float:
+    """Return 1 if at most one cluster differs from the others, 0 if at least four do, and numbers between.
+
+    If ``k`` of ``g`` clusters differ from the others by the same amount, the squared skewness of the pseudo-values is
+    ``1/(p(1 - p)) - 4`` with ``p = k/g``. So the skewness gives the number of clusters that differ.
+    """
+    if not made.se:
+        return 1.0
+    kept = np.isfinite(left_out)
+    deviations = _deviations(np.array([made.value]), left_out[None, kept], weights.sizes[kept])[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        skewness = float((deviations**3).mean() / (deviations**2).mean() ** 1.5)
+    product = 1.0 / (skewness**2 + 4.0) if math.isfinite(skewness) else 0.0
+    differ = len(deviations) * (0.5 - math.sqrt(0.25 - product))
+    return min(max((_ENOUGH_DIFFER - differ) / (_ENOUGH_DIFFER - _ONE_DIFFERS), 0.0), 1.0)
 
 
 def _log_ends(
@@ -377,25 +469,9 @@ def _log_ends(
     return made.value / math.exp(reach), made.value * (math.exp(reach) if reach < 1.0 else math.e * reach)
 
 
-def _agreed(made: Estimate, scale: Scale, groups: int) -> Estimate:
-    """Return the exact bound of a metric that is the same without each cluster: some unobserved clusters may differ."""
-    # With more than a few hundred clusters, units are groups of them.
-    effective = made.clusters if scale.units is None else scale.units * made.clusters / groups
-    if not scale.bounded:
-        reason = "no interval: it is the same without each cluster, and its range is unbounded"
-        return replace(made, method="none", reason=reason)
-    below, above = _unseen(made, effective), _unseen(made, effective, together=scale.chosen)
-    if scale.worst is not None:
-        below, above = (scale.worst(below), above) if scale.falls else (below, scale.worst(above))
-    low = scale.low if scale.upper_only else made.value - below * (made.value - scale.low)
-    high = made.value + above * (scale.high - made.value)
-    method = f"exact bound: all of {round(effective):,} clusters agree"
-    return replace(made, low=low, high=high, method=method)
-
-
-def _unseen(estimate: Estimate, clusters: float, *, together: int = 1) -> float:
+def _unseen(estimate: Estimate, clusters: float) -> float:
     """Return the largest proportion of clusters that could differ although no observed cluster does."""
-    tail = (1.0 - estimate.level) / 2.0 / together
+    tail = (1.0 - estimate.level) / 2.0
     return 1.0 - tail ** (1.0 / clusters)
 
 
@@ -433,6 +509,25 @@ def difference_estimate(
     if math.isnan(made.se):
         return made
     return _with_interval(replace(made, margin_se=_margin_error(made.se, value, left_out, weights)))
+
+
+def difference_range(scales: Sequence[Scale]) -> DifferenceRange | None:
+    """Return how large the difference of two values on these scales can be; None if a scale has no end."""
+    if not all(scale.bounded for scale in scales):
+        return None
+    units = [scale.units for scale in scales if scale.units is not None]
+    largest = 0.0 if all(scale.fixed for scale in scales) else max(scale.high - scale.low for scale in scales)
+    most = max((scale.high if math.isnan(scale.largest) else scale.largest) - scale.low for scale in scales)
+    return DifferenceRange(largest, min(units, default=None), most)
+
+
+def limits_of_gap(scales: Sequence[Scale]) -> DifferenceRange | None:
+    """Return how large a gap between a group and all other rows can be, if some cluster changes it.
+
+    A gap that no cluster changes has no bound, because the group may have items in few of the clusters.
+    """
+    limits = difference_range(scales)
+    return None if limits is None else limits._replace(largest=math.nan)
 
 
 def against_margin(difference: Estimate) -> Estimate:
@@ -476,9 +571,10 @@ def _with_interval(estimate: Estimate) -> Estimate:
     value = estimate.value
     if estimate.se > 0.0:
         reach = t_quantile(estimate.degrees, (1.0 + estimate.level) / 2.0) * estimate.se
-        return replace(estimate, low=value - reach, high=value + reach)
+        most = math.inf if estimate.range is None else max(estimate.range.most, abs(value))
+        return replace(estimate, low=max(value - reach, -most), high=min(value + reach, most))
     limits = estimate.range
-    if limits is None:
+    if limits is None or math.isnan(limits.largest):
         if value == 0.0:
             reason = "no interval: no cluster shows a difference, and its largest possible size is unknown"
             return replace(estimate, method="none", reason=reason)
@@ -520,7 +616,9 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
     if same:
         return 1.0
     if difference.se == 0.0:
-        limits = difference.range or DifferenceRange(abs(difference.value))
+        limits = difference.range
+        if limits is None or math.isnan(limits.largest):
+            limits = DifferenceRange(abs(difference.value))
         towards = difference.value if bound > difference.value else -difference.value
         reach = limits.largest - towards
         unseen = min(distance / reach, 1.0) if reach > 0.0 else 1.0
@@ -566,14 +664,20 @@ def _standard_errors(values: Floats, left_out: Floats, weights: JackknifeWeights
 
 def _errors_of(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
     """Return the standard errors of values from `left_out`: (values, groups), at least two groups."""
+    with np.errstate(over="ignore", invalid="ignore"):  # errors of the largest numbers overflow
+        errors = np.sqrt((_deviations(values, left_out, sizes) ** 2).mean(axis=1))
+    noise = _NOISE * np.maximum(np.abs(values), np.abs(left_out).max(axis=1))
+    return np.where(errors <= noise, 0.0, errors)
+
+
+def _deviations(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
+    """Return the deviations of pseudo-values, (values, groups), whose mean square is the squared standard error."""
     groups, total = len(sizes), float(sizes.sum())
     inverse = total / sizes
     with np.errstate(over="ignore", invalid="ignore"):  # errors of the largest numbers overflow
         centre = groups * values - ((1.0 - sizes / total) * left_out).sum(axis=1)
         pseudo = inverse * values[:, None] - (inverse - 1.0) * left_out
-        errors = np.sqrt(((pseudo - centre[:, None]) ** 2 / (inverse - 1.0)).mean(axis=1))
-    noise = _NOISE * np.maximum(np.abs(values), np.abs(left_out).max(axis=1))
-    return np.where(errors <= noise, 0.0, errors)
+        return np.asarray((pseudo - centre[:, None]) / np.sqrt(inverse - 1.0))
 
 
 def _method(weights: JackknifeWeights) -> str:

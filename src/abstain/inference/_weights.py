@@ -7,7 +7,7 @@ clusters if there are very many (see `abstain._units`). Clusters are numbered by
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain._types import Floats, Indices
+    from abstain._types import Floats, Indices, Mask
     from abstain.resampling import StopFlag
 
     T = TypeVar("T")
@@ -131,7 +131,7 @@ class JackknifeWeights:
         by_group: bool = False,
         members: Floats | None = None,
     ) -> JackknifeWeights:
-        """Leave out each of these clusters, or each of 200 groups if there are more than 400.
+        """Leave out each of these clusters, or each of 200 groups if there are more than 1,000.
 
         Args:
             cluster_ids: the names of the clusters, or the numbers of groups that have `members`.
@@ -144,7 +144,7 @@ class JackknifeWeights:
         if count == 1:  # the only cluster cannot be left out
             return cls(np.zeros(1, np.intp), np.empty(0), 0.0, clusters, by_group)
         group = unit_of(cluster_ids)
-        degrees = _degrees(total_by(group, items))
+        degrees = degrees_of_freedom(total_by(group, items))
         return cls(group, total_by(group, members), degrees, clusters, by_group)
 
     @classmethod
@@ -191,7 +191,17 @@ class JackknifeWeights:
         count, group = int(sizes.sum()), np.arange(len(kept))
         if len(kept) == 1:
             return JackknifeWeights(group, np.empty(0), 0.0, count, self.by_group), kept[:0]
-        return JackknifeWeights(group, sizes, _degrees(held[kept]), count, self.by_group), kept
+        return JackknifeWeights(group, sizes, degrees_of_freedom(held[kept]), count, self.by_group), kept
+
+    def by_group_of_clusters(self, values: Floats) -> Floats:
+        """Return the sums of one number per unit over the units of each weight vector."""
+        return values if self.by_group else total_by(self.group, values, self.vectors)[: self.vectors]
+
+    def only(self, kept: Mask, items: Floats) -> JackknifeWeights:
+        """Return some of the weight vectors, with the degrees of freedom of these numbers of items."""
+        count = int(kept.sum())
+        sizes = self.sizes[kept] if count > 1 else np.empty(0)
+        return replace(self, group=np.arange(count), sizes=sizes, degrees=degrees_of_freedom(items[kept]))
 
     def batches(
         self, width: int, stop: StopFlag | None = None, *, shared: bool = False
@@ -215,7 +225,7 @@ def _in_turn(items: Iterator[T], *, shared: bool) -> Iterator[T]:
     return InTurn(items) if shared else items
 
 
-def _degrees(items: Floats) -> float:
+def degrees_of_freedom(items: Floats) -> float:
     """Return Kish's effective number of groups minus one, at least one."""
     largest = float(items.max(initial=0.0))
     if not largest:

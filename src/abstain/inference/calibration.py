@@ -73,7 +73,7 @@ def calibration_estimates(
 
     >>> estimates = calibration_estimates([1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.3, 0.7, 0.4, 0.6])
     >>> print(estimates["brier_score"])
-    0.092 [0.006, 0.636]
+    0.092 [0.000, 0.679]
     """
     if not metrics:
         raise ArgumentError(f"metrics is empty; known: {', '.join(_KNOWN)}")
@@ -86,7 +86,7 @@ def calibration_estimates(
     intervals = Intervals.of(
         ids, unit, rows.weight, interval=interval, resamples=resamples, seed=seed, level=level
     )
-    rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units)
+    rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units).with_row_weight()
     binned = binned_error_metric(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
     requested = [binned if name == binned.name else find_metric(name) for name in metrics]
     statistic = measure_metrics(rows, with_companions(requested))

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abstain.inference._estimate import JACKKNIFE
-from abstain.inference._intervals import simultaneous_level
+from abstain.inference._intervals import Replicates, simultaneous_level
 from abstain.metrics.curves import curve_of, threshold_statistic
-from abstain.metrics.scales import Scale, trials, units_of
+from abstain.metrics.scales import Scale, trials
 from abstain.resampling import total_by
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from abstain._types import Floats, Indices, Progress
     from abstain.inference._estimate import Estimate
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abstain.metrics import Columns, MetricSpecification, RiskCoverageCurve
 
 
-__all__ = ["Points", "points_of", "read_off_points"]
+__all__ = ["Points", "lowest_of_parts", "points_of", "read_off_points", "take_lowest_parts"]
 
 # With more pairs of unit and threshold, there are so many clusters that their sizes hardly matter.
 _MOST_CELLS = 5_000_000
@@ -58,6 +58,7 @@ def points_of(
     intervals: Intervals,
     *,
     simultaneous: bool = False,
+    generalized: bool = True,
     progress: Progress | None = None,
 ) -> Points:
     """Return operating points with their intervals.
@@ -69,6 +70,7 @@ def points_of(
         thresholds: confidences that occur, descending.
         intervals: how intervals are computed.
         simultaneous: compute intervals of the selective risk that hold together.
+        generalized: compute intervals of the generalized risk too.
         progress: called with the number of resamples done since the last call.
     """
     count = len(thresholds)
@@ -84,43 +86,53 @@ def points_of(
         intervals = replace(intervals, level=level)
     answered = columns.answered
     point = np.searchsorted(-thresholds, -columns.confidence[answered])
-    scales = _scales(columns, point, count)
+    values, scales = statistic.points, _scales(columns, point, count)
+    computed = np.arange(3 * count)
+    if not generalized:
+        computed = np.r_[computed[:count], computed[2 * count :]]
+        scales = [*scales[:count], *scales[2 * count :]]
     estimates = intervals.estimates(
-        statistic.points, replicates, scales, n=round(float(columns.weight.sum()))
+        values[computed],
+        Replicates(replicates.left_out[:, computed], replicates.drawn[:, computed]),
+        scales,
+        n=round(float(columns.weight.sum())),
     )
-    ends = np.array([(each.value, each.low, each.high) for each in estimates]).reshape(3, count, 3)
-    return Points(ends[:, :, 0], ends[:, :, 1], ends[:, :, 2])
+    low, high = np.full((2, 3 * count), np.nan)
+    low[computed] = [each.low for each in estimates]
+    high[computed] = [each.high for each in estimates]
+    return Points(*(part.reshape(3, count) for part in (values, low, high)))
 
 
 def _scales(columns: Columns, point: Indices, count: int) -> list[Scale]:
     """Return the range of both risks and of the coverage at each threshold; `point` is that of each answer."""
     answered, largest = columns.answered, columns.worst_loss
-    weight, loss = columns.weight[answered], columns.loss[answered] / (largest or 1.0)
-    total = float(columns.weight.sum())
+    weight, loss = columns.weight[answered] / columns.row_weight, columns.loss[answered] / (largest or 1.0)
+    everything = columns.rows_by_unit()
+    total = float(everything.sum())
     kept, losses, squares = (
         np.cumsum(total_by(point, weight * part, count)[:count])
         for part in (np.ones(len(loss)), loss, loss**2)
     )
-    units = _units(columns, point, count)
-    trials_by_risk = [trials(base, losses, squares).tolist() for base in (kept, np.full(count, total))]
-    risks = [
-        Scale(0.0, largest, rows, units=part)
-        for trials_at_points in trials_by_risk
-        for rows, part in zip(trials_at_points, units, strict=True)
+    mass = _rows_by_unit(columns, point, count)
+    selective, generalized = (
+        trials(base, losses, squares).tolist() for base in (kept, np.full(count, total))
+    )
+    return [
+        *(Scale(0.0, largest, rows, mass=part) for rows, part in zip(selective, mass, strict=True)),
+        *(Scale(0.0, largest, rows, mass=everything) for rows in generalized),
+        *[Scale(0.0, 1.0, total, mass=everything)] * count,
     ]
-    return [*risks, *[Scale(0.0, 1.0, total)] * count]
 
 
-def _units(columns: Columns, point: Indices, count: int) -> list[float | None]:
-    """Return the effective number of units with answers at each threshold."""
+def _rows_by_unit(columns: Columns, point: Indices, count: int) -> Iterable[Floats]:
+    """Return the number of answers of each unit at each threshold."""
     answered, units = columns.answered, columns.units
     if units * count > _MOST_CELLS:
-        return [None] * count
+        return [columns.rows_by_unit(answered)] * count
     inside = point < count
     code = columns.cluster[answered][inside] * count + point[inside]
-    cells = total_by(code, columns.weight[answered][inside], units * count)
-    mass = np.cumsum(cells.reshape(units, count), axis=1)
-    return [units_of(each) for each in mass.T]
+    cells = total_by(code, columns.weight[answered][inside] / columns.row_weight, units * count)
+    return np.cumsum(cells.reshape(units, count), axis=1).T
 
 
 def read_off_points(
@@ -139,7 +151,7 @@ def read_off_points(
         curve = curve_of(rows)
         if coverage is not None:
             index = curve.first_reaching(coverage)
-            if index is not None and _is_step(curve, index, float(rows.weight.sum())):
+            if index is not None and _is_step(curve, index, float(rows.rows_by_unit().sum())):
                 near = np.arange(max(index - _STEPS, 0), min(index + _STEPS + 1, len(curve)))
                 steps.setdefault(id(rows), []).append(_Step(number, rows, curve, coverage, near))
         elif risk is not None:
@@ -147,13 +159,56 @@ def read_off_points(
     for same_rows in steps.values():
         # The points that all coverages need are evaluated once.
         needed = np.unique(np.concatenate([step.near for step in same_rows]))
-        points = points_of(same_rows[0].rows, same_rows[0].curve.threshold[needed], intervals)
+        points = points_of(
+            same_rows[0].rows, same_rows[0].curve.threshold[needed], intervals, generalized=False
+        )
         for step in same_rows:
             near_points = points.some(np.searchsorted(needed, step.near))
             replaced[step.number] = _at_coverage(
                 replaced[step.number], step.coverage, near_points, int(step.near[0])
             )
     return replaced
+
+
+def take_lowest_parts(
+    metrics: Sequence[MetricSpecification],
+    estimates: Sequence[Estimate],
+    columns: Columns,
+    intervals: Intervals,
+) -> list[Estimate]:
+    """Return estimates; the interval of a metric that is the lowest of several parts comes from the parts."""
+    replaced = list(estimates)
+    for number, (metric, estimate) in enumerate(zip(metrics, estimates, strict=True)):
+        if metric.parts is None or not estimate.defined or intervals.interval != JACKKNIFE:
+            continue
+        statistic, scales = metric.parts(columns)
+        no_resamples = replace(intervals.bootstrap_weights, resamples=0)
+        part_intervals = replace(intervals, bootstrap_weights=no_resamples)
+        replicates = part_intervals.replicate([statistic])[statistic]
+        parts, upper = (
+            part_intervals.estimates(
+                statistic.points,
+                replicates,
+                [replace(scale, chosen=together) for scale in scales],
+                n=estimate.n,
+            )
+            for together in (1, len(scales))
+        )
+        replaced[number] = lowest_of_parts(estimate, parts, upper)
+    return replaced
+
+
+def lowest_of_parts(lowest: Estimate, parts: Sequence[Estimate], upper: Sequence[Estimate]) -> Estimate:
+    """Return the lowest of several parts with an interval from theirs; the ends of `upper` hold for all of them."""
+    if len(parts) == 1:
+        if parts[0].interval is None:
+            return lowest
+        return replace(lowest, low=parts[0].low, high=parts[0].high, method=parts[0].method)
+    # A part in a single cluster has no interval, and its value may be the lowest.
+    low = min(part.low if part.interval else 0.0 for part in parts)
+    high = min(part.high if part.interval else 1.0 for part in upper)
+    method = f"the lowest ends of the intervals of {len(parts)} parts"
+    return replace(lowest, low=min(low, lowest.value), high=max(high, lowest.value), method=method)
 
 
 class _Step(NamedTuple):
@@ -195,7 +250,7 @@ def _at_risk(
     if not len(curve):
         return estimate
     chosen = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), _READ_OFF)).round().astype(np.intp))
-    points = points_of(columns, curve.threshold[chosen], intervals)
+    points = points_of(columns, curve.threshold[chosen], intervals, generalized=False)
     sure, possible = points.high[0] <= risk, points.low[0] <= risk
     low = float(points.low[2, sure].max(initial=0.0))
     high = float(points.high[2, possible].max(initial=0.0))

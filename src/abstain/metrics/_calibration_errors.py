@@ -69,7 +69,11 @@ def bins_statistic(
     sums, width = binned(rows, group, int(group.max(initial=0)) + 1, bins)
 
     def compute(batch: WeightBatch) -> Floats:
-        error = calibration_errors(sums(batch), norm, debiased=debiased)
+        binned_sums = sums(batch)
+        if debiased and rows.row_weight != 1.0:  # the bias depends on the number of rows in a bin
+            columns = (binned_sums.count, binned_sums.outcome, binned_sums.confidence)
+            binned_sums = BinSums(*(column / rows.row_weight for column in columns))
+        error = calibration_errors(binned_sums, norm, debiased=debiased)
         present = ~np.isnan(error)
         total = np.where(present, error, 0.0).sum(axis=1)
         return ratio(total, present.sum(axis=1))[:, None]

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Multiples of a weight may have this relative rounding error.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
@@ -40,11 +43,13 @@ class Rows:
         weight: multiplicities.
         cluster: the number of each row's unit.
         units: how many units a weight vector has; some may have no row here.
+        row_weight: the weight of one row, for the number of rows that intervals are computed from.
     """
 
     weight: Floats
     cluster: Indices
     units: int = 1
+    row_weight: float = 1.0
 
     def __len__(self) -> int:
         return len(self.cluster)
@@ -73,6 +78,24 @@ class Rows:
         """Return the weight that some rows have in each unit. Default: all rows."""
         return total_by(self.cluster[counted], self.weight[counted], self.units)
 
+    def rows_by_unit(self, counted: Mask | slice = slice(None)) -> Floats:
+        """Return the number of rows that some of the rows are worth in each unit. Default: all rows."""
+        return self.mass_by_unit(counted) / self.row_weight
+
+    def with_row_weight(self) -> Self:
+        """Return the same rows with the weight of one row, which their weights imply.
+
+        If all weights are multiples of the smallest, a row with the smallest weight counts as one row. Otherwise the
+        rows count as many as Kish's effective number. So intervals do not depend on the unit of the weights.
+        """
+        weight = self.weight[self.counted]
+        if self.mass is None or not len(weight):
+            return self
+        multiples = weight / weight.min()
+        if (np.abs(multiples - multiples.round()) <= _ROUNDING * multiples).all():
+            return replace(self, row_weight=float(weight.min()))
+        return replace(self, row_weight=float(weight @ multiples / multiples.sum()))
+
     def sum_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
         """Sum the rows and some of their values by unit and key."""
         return ClusterSums.of_rows(
@@ -98,7 +121,9 @@ class Rows:
 
     def weighted_like(self, rows: Rows) -> Self:
         """Return the same rows with the weights and units of others."""
-        return replace(self, weight=rows.weight, cluster=rows.cluster, units=rows.units)
+        return replace(
+            self, weight=rows.weight, cluster=rows.cluster, units=rows.units, row_weight=rows.row_weight
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,6 +171,13 @@ class OperatingPoint(NamedTuple):
     risk: float | None = None
 
 
+class Parts(NamedTuple):
+    """The parts of the rows of which a metric is the lowest: a statistic with one column for each, and their scales."""
+
+    statistic: Statistic
+    scales: list[Scale]
+
+
 @dataclass(frozen=True, eq=False)
 class MetricSpecification:
     """One metric of the registry.
@@ -185,6 +192,7 @@ class MetricSpecification:
             metric is a family of one.
         curve_needs: the quantities that a metric of the risk-coverage curve reads. Required in that family.
         operating_point: the point of the curve at which the interval of a discontinuous metric is read.
+        parts: the parts of which the metric is the lowest, from which its interval is taken.
         undefined: the conditions under which the metric is undefined, in the order in which they are checked.
         undefined_at: such a condition that depends on the parameter.
         scale_at: the possible values of the metric for some rows and a parameter, if the unit does not determine them.
@@ -214,6 +222,7 @@ class MetricSpecification:
     compute: Callable[..., Floats] = _not_specified
     curve_needs: Callable[[MetricSpecification], CurveNeeds] = _not_specified
     operating_point: Callable[[Columns, Any], OperatingPoint] | None = None
+    parts: Callable[[Columns], Parts] | None = None
     undefined: tuple[Condition, ...] = ()
     undefined_at: Callable[[Columns, Any], Condition | None] | None = None
     scale_at: Callable[[Columns, Any], Scale] | None = None
@@ -316,14 +325,22 @@ class MetricSpecification:
     def scale(self, columns: Columns) -> Scale:
         """Return the possible values of the metric for these rows."""
         if self.scale_at is not None:
-            return self.scale_at(columns, self.value)
-        if self.unit == "proportion":
-            everything = self.rows == "all" and not self.answered_only
-            rows = "answered" if self.rows == "all" else self.rows
-            return proportion_scale(
-                columns, np.ones(len(columns), np.bool_) if everything else getattr(columns, rows)
-            )
-        return BY_UNIT.get(self.unit, Scale())
+            scale = self.scale_at(columns, self.value)
+        elif self.unit == "proportion":
+            return proportion_scale(columns, self._counted(columns))
+        else:
+            scale = BY_UNIT.get(self.unit, Scale())
+        return (
+            scale
+            if scale.mass is not None
+            else replace(scale, mass=columns.rows_by_unit(self._counted(columns)))
+        )
+
+    def _counted(self, columns: Columns) -> Mask | slice:
+        """Return the rows that the metric is computed from."""
+        if self.rows == "all" and not self.answered_only:
+            return slice(None)
+        return columns.answered if self.rows == "all" else getattr(columns, self.rows)
 
     @property
     def shrinks_by_declining(self) -> bool:

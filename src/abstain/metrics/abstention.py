@@ -43,13 +43,14 @@ from abstain.metrics._specification import (
     specify,
 )
 from abstain.metrics.answers import auroc_statistic
-from abstain.metrics.scales import Scale, auroc_scale, coverage_scale, proportion_scale
+from abstain.metrics.scales import Scale, auroc_scale, coverage_scale, mean_scale, proportion_of
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abstain._types import Mask
     from abstain._validate import Column
     from abstain.items import Items
     from abstain.resampling import Statistic
@@ -501,6 +502,18 @@ def checked_target(target: float, name: str = "target") -> float:
     return number
 
 
+def _count_outcomes(columns: Columns, *names: str) -> Mask:
+    """Return the rows that any of some sums of `OutcomeSums` counts."""
+    counted = dict(zip(OutcomeSums._fields[1:], outcome_columns(columns), strict=True))
+    return np.logical_or.reduce([counted[name] for name in names])
+
+
+def _points_scale(columns: Columns, cost: float, right: Mask) -> Scale:
+    """Return the scale of the mean of 1 for a right answer, 0 for a declined row and ``-cost`` for other answers."""
+    points = np.where(right, 1.0, np.where(columns.answered, -cost, 0.0))
+    return mean_scale(columns, points, low=-cost)
+
+
 def _abstention_auroc_scale(columns: Columns, _value: Any) -> Scale:
     counted = columns.guided & ~np.isnan(columns.confidence)
     return auroc_scale(columns, columns.should_abstain[counted], counted)
@@ -570,7 +583,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         comparison=MATCHED,
         matched=lambda side, _: ratio(side.loss, side.total - side.count + side.loss),
         coverage_power=1,
-        scale_at=lambda columns, _value: proportion_scale(columns, columns.correct == 0.0),
+        scale_at=proportion_of(lambda columns: columns.correct == 0.0),
     ),
     _metric(
         effective_reliability,
@@ -579,6 +592,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         comparison=PENALIZED,
         parameter=Parameter("cost", 1.0, _validate.not_negative),
         arguments=LABELS | _GUIDANCE,
+        scale_at=lambda columns, cost: _points_scale(columns, cost, outcome_columns(columns)[2]),
     ),
     _metric(
         confidence_target_score,
@@ -586,24 +600,34 @@ METRICS: tuple[MetricSpecification, ...] = (
         unit="points per row",
         comparison=PENALIZED,
         parameter=Parameter("target", 0.75, checked_target),
+        scale_at=lambda columns, target: _points_scale(
+            columns, target / (1.0 - target), columns.correct == 1.0
+        ),
     ),
     # Compared with guidance on which rows should be declined.
     _guided(
         deferral_alignment,
         compute=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
         arguments=_DONE | _GUIDANCE,
+        scale_at=proportion_of(lambda columns: columns.guided),
     ),
-    _guided(abstention_accuracy, compute=lambda t: ratio(t.n1 + t.n5, t.guided)),
+    _guided(
+        abstention_accuracy,
+        compute=lambda t: ratio(t.n1 + t.n5, t.guided),
+        scale_at=proportion_of(lambda columns: columns.guided),
+    ),
     _guided(
         abstention_precision,
         undefined_if.NEVER_ABSTAINED,
         compute=lambda t: t.abstention_precision,
+        scale_at=proportion_of(lambda columns: columns.guided & columns.abstained),
         comparison=CONDITIONAL,
     ),
     _guided(
         abstention_recall,
         undefined_if.NOTHING_TO_DECLINE,
         compute=lambda t: t.abstention_recall,
+        scale_at=proportion_of(lambda columns: _count_outcomes(columns, "n2", "n4", "n5")),
         # A system that declines everything has a recall of 1, so the recall does not determine a winner.
         comparison=UNDIRECTED,
     ),
@@ -612,11 +636,13 @@ METRICS: tuple[MetricSpecification, ...] = (
         undefined_if.NEVER_ABSTAINED,
         undefined_if.NOTHING_TO_DECLINE,
         compute=lambda t: harmonic(t.abstention_precision, t.abstention_recall),
+        scale_at=proportion_of(lambda columns: _count_outcomes(columns, "n2", "n3", "n4", "n5")),
     ),
     _guided(
         over_conservativeness,
         undefined_if.NOTHING_TO_ANSWER,
         compute=lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
+        scale_at=proportion_of(lambda columns: columns.should_abstain == 0.0),
         direction=LOWER,
     ),
     _guided(

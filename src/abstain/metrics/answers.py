@@ -31,13 +31,13 @@ from abstain.metrics._specification import (
     metrics_of_sums,
     specify,
 )
-from abstain.metrics.scales import auroc_scale
+from abstain.metrics.scales import auroc_scale, balanced_proportion_scale, proportion_of
 from abstain.resampling import CurveRequest, Statistic, WeightBatch, integrate_curve, keys_ascending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain._types import Floats
+    from abstain._types import Floats, Mask
     from abstain._validate import Column
 
     Label = int | float | str
@@ -380,6 +380,14 @@ def _detection_metric(
     return _point(name, columns)
 
 
+def _predicted_positive(columns: Columns) -> Mask:
+    return columns.answered & (columns.prediction_is_positive == 1.0)
+
+
+def _truly_positive(columns: Columns) -> Mask:
+    return columns.answered & (columns.event == 1.0)
+
+
 _COMMON = {"arguments": LABELS, "direction": HIGHER, "unit": "proportion", "answered_only": True}
 _metric = specify(**_COMMON)
 _detection = specify(undefined_if.POSITIVE_UNNAMED, family=Family(detection_statistic), **_COMMON)
@@ -387,17 +395,37 @@ _ALL_ITEMS = {"answered_only": False, "comparison": PENALIZED}
 METRICS: tuple[MetricSpecification, ...] = (
     _metric(accuracy, family=OUTCOMES, compute=lambda t: ratio(t.correct, t.n), **_ALL_ITEMS),
     _metric(
-        balanced_accuracy, undefined_if.ONE_CLASS, family=Family.of_one(_balanced_accuracy), **_ALL_ITEMS
+        balanced_accuracy,
+        undefined_if.ONE_CLASS,
+        family=Family.of_one(_balanced_accuracy),
+        scale_at=lambda columns, _value: balanced_proportion_scale(columns),
+        **_ALL_ITEMS,
     ),
-    _detection(precision, undefined_if.NO_POSITIVE_ANSWER, compute=lambda t: t.precision),
-    _detection(recall, undefined_if.NO_POSITIVE_TRUTH, compute=lambda t: t.recall),
+    _detection(
+        precision,
+        undefined_if.NO_POSITIVE_ANSWER,
+        compute=lambda t: t.precision,
+        scale_at=proportion_of(_predicted_positive),
+    ),
+    _detection(
+        recall,
+        undefined_if.NO_POSITIVE_TRUTH,
+        compute=lambda t: t.recall,
+        scale_at=proportion_of(_truly_positive),
+    ),
     _detection(
         f1,
         undefined_if.NO_POSITIVE_ANSWER,
         undefined_if.NO_POSITIVE_TRUTH,
         compute=lambda t: harmonic(t.precision, t.recall),
+        scale_at=proportion_of(lambda columns: _predicted_positive(columns) | _truly_positive(columns)),
     ),
-    _metric(macro_f1, undefined_if.NOTHING_ANSWERED, family=Family.of_one(_macro_f1)),
+    _metric(
+        macro_f1,
+        undefined_if.NOTHING_ANSWERED,
+        family=Family.of_one(_macro_f1),
+        scale_at=lambda columns, _value: balanced_proportion_scale(columns, columns.answered),
+    ),
     _metric(
         auroc,
         undefined_if.NO_CONFIDENCE,

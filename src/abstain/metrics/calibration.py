@@ -538,11 +538,12 @@ def _whole_bins(value: float, name: str) -> int:
 def _log_loss_scale(columns: Columns, _value: Any) -> Scale:
     rows = columns.take(columns.stated)
     right, wrong = _log_losses(rows)
-    count = float(rows.weight.sum())
-    if not count:
+    total = float(rows.weight.sum())
+    if not total:
         return Scale(low=0.0)
-    error_rate = 1.0 - float(rows.correct @ rows.weight) / count
-    return costly_scale(error_rate, count, max(float((wrong - right) @ rows.weight) / count, 0.0))
+    error_rate = 1.0 - float(rows.correct @ rows.weight) / total
+    cost = max(float((wrong - right) @ rows.weight) / total, 0.0)
+    return costly_scale(error_rate, total / rows.row_weight, cost)
 
 
 def _brier_scale(columns: Columns, _value: Any) -> Scale:

@@ -153,6 +153,15 @@ class Strata:
             size,
         )
 
+    def parts(self, key: Floats) -> list[tuple[float, Mask | None]]:
+        """Return the weight and the rows of each chunk; None if some of the rows are also in its neighbour."""
+        low, high, size = self.ends()
+        parts: list[tuple[float, Mask | None]] = []
+        for k, (first, last, count) in enumerate(zip(low, high, size.tolist(), strict=True)):
+            apart = not (k and high[k - 1] >= first) and not (k + 1 < len(low) and low[k + 1] <= last)
+            parts.append((count, (key >= first) & (key <= last) if apart and count else None))
+        return parts
+
     def statistic(self, name: str) -> Statistic:
         """Return the statistic of the coverage of each chunk, and of the lowest coverage, which is called `name`."""
         names = (*(f"{name}[{number}]" for number in range(self.bins)), name)

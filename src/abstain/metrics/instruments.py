@@ -23,6 +23,7 @@ from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns
 from abstain.metrics._specification import HIGHER, LABELS, Family, MetricSpecification, Parameter
 from abstain.metrics.coverage import means_statistic
+from abstain.metrics.scales import proportion_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -321,6 +322,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         undefined=(undefined_if.NOTHING_PREDICTED, undefined_if.NOT_NUMBERS),
         undefined_at=undefined_if.not_totals,
         answered_only=True,
+        scale_at=proportion_of(lambda columns: columns.predicted),
         parameter=Parameter(
             "instrument", INSTRUMENTS["PHQ-8"], lambda name, _: find_instrument(name), number=False
         ),

@@ -12,6 +12,8 @@ The statistics are in `abstain.metrics.coverage`. Sets of classes are in `abstai
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,15 @@ from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _strata
 from abstain.metrics._gauss import hsic_statistic
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, specify
+from abstain.metrics._specification import (
+    HIGHER,
+    LOWER,
+    NEITHER,
+    MetricSpecification,
+    Parameter,
+    Parts,
+    specify,
+)
 from abstain.metrics._strata import (
     CoverageBin,
     GroupCoverage,
@@ -39,7 +49,7 @@ from abstain.metrics.coverage import (
     quantiles_statistic,
 )
 from abstain.metrics.predictions import IntervalRows, nominal_coverages
-from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, proportion_scale
+from abstain.metrics.scales import WIDTH_CRITERION, Scale, costly_scale, dependence_scale, part_scale
 from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
@@ -438,6 +448,16 @@ def _worst_stratum(rows: IntervalRows) -> Statistic:
     return Strata.of_rows(rows.ranked_width[0], rows.covered[0], rows, bins=_BINS).statistic("worst").only(-1)
 
 
+def _parts_by_width(columns: Columns) -> Parts:
+    rows = _interval_rows(columns)
+    key = rows.ranked_width[0]
+    strata = Strata.of_rows(key, rows.covered[0], rows, bins=1 if rows.have_one(key) else _BINS)
+    parts = strata.parts(key)
+    occurring = [number for number, (count, _) in enumerate(parts) if count > 0.0]
+    scales = [part_scale(rows, *parts[number]) for number in occurring]
+    return Parts(strata.statistic("part").only(*occurring), scales)
+
+
 def _criterion(rows: IntervalRows, *, level: float) -> Statistic:
     columns = (rows.truth, rows.covered[0], rows.width[0])
     return criterion_statistic("criterion", *columns, rows, eta=_ETA, level=level)
@@ -449,6 +469,36 @@ def _winkler(rows: IntervalRows, *, level: float) -> Floats:
 
 def _weighted(rows: IntervalRows, *, level: float) -> Floats:
     return weighted_interval_losses(rows, np.array([level]), None)
+
+
+def winkler_scale(rows: IntervalRows, nominal_index: int, losses: Floats, nominal: float) -> Scale:
+    """Return the range of an interval score: the fewer clusters have misses, the less is known about their cost.
+
+    One cluster is added to those with misses. Its true value lies a tenth of the mean width outside, which is about the
+    distance for a normal distribution. The cost of misses is assumed to vary about as much as their number.
+    """
+    width, missed = rows.width[nominal_index], ~rows.covered[nominal_index]
+    weight = rows.weight / rows.row_weight
+    counted = np.isfinite(width) & (weight > 0.0)
+    mass, hit = rows.rows_by_unit(), rows.rows_by_unit(missed)
+    if not counted.any():
+        return Scale(low=0.0, mass=mass)
+    missed_clusters, largest = float(np.count_nonzero(hit)), float(mass.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers overflow
+        penalties = float(weight[missed] @ (losses[missed] - width[missed]))
+    # Weights are divided first, because the sum of large widths could overflow.
+    mean = float(width[counted] @ (weight[counted] / weight[counted].sum()))
+    assumed = 0.2 / (1.0 - nominal) * mean
+    cost = math.sqrt(2.0) * (penalties + assumed) / (missed_clusters + 1.0) / largest
+    clusters = missed_clusters / float(np.count_nonzero(mass))
+    return replace(costly_scale(clusters, float(mass.sum()) / largest, cost), mass=mass)
+
+
+def _winkler_scale(columns: Columns, level: float) -> Scale:
+    if not columns.bounded.any():
+        return Scale(low=0.0)
+    rows = _interval_rows(columns)
+    return winkler_scale(rows, 0, _winkler(rows, level=level), level)
 
 
 _over = partial(over_rows, _interval_rows)
@@ -479,9 +529,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         family=_over(_worst_stratum),
         direction=HIGHER,
         unit="proportion",
-        scale_at=lambda columns, _value: proportion_scale(
-            columns, columns.bounded, parts=1 if _have_one_width(columns) else _BINS
-        ),
+        parts=_parts_by_width,
     ),
     _metric(
         interval_hsic,
@@ -490,7 +538,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         family=_over(width_hsic_statistic),
         direction=LOWER,
         unit="dependence",
-        scale_at=lambda _columns, _value: DEPENDENCE,
+        scale_at=lambda columns, _value: dependence_scale(columns, columns.bounded),
     ),
     _metric(
         interval_coverage_width_criterion,
@@ -502,6 +550,12 @@ METRICS: tuple[MetricSpecification, ...] = (
         settings={"eta": _ETA},
         scale_at=lambda _columns, _value: WIDTH_CRITERION,
     ),
-    _metric(winkler_score, family=_over(mean_of(_winkler)), direction=LOWER, parameter=_LEVEL),
+    _metric(
+        winkler_score,
+        family=_over(mean_of(_winkler)),
+        direction=LOWER,
+        parameter=_LEVEL,
+        scale_at=_winkler_scale,
+    ),
     _metric(weighted_interval_score, family=_over(mean_of(_weighted)), direction=LOWER, parameter=_LEVEL),
 )

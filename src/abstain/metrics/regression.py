@@ -7,8 +7,9 @@ error. A metric of no rows is NaN. Answers that are labels are in `abstain.metri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +27,10 @@ from abstain.metrics._specification import (
     metrics_of_sums,
     specify,
 )
+from abstain.metrics.scales import Scale, mean_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from abstain._types import Floats
     from abstain._validate import Column
@@ -170,6 +172,20 @@ def _numbers(
     return columns
 
 
+def _error_scale(power: float) -> Callable[[Columns, Any], Scale]:
+    """Return a function that returns the scale of a power of a mean error, which ends at the width of the scale."""
+
+    def scale(columns: Columns, _value: Any) -> Scale:
+        rows = columns.predicted
+        errors = np.abs(columns.prediction_number - columns.truth_number)[rows]
+        width = math.inf if columns.scale is None else columns.scale[1] - columns.scale[0]
+        if not 0.0 < width < math.inf or errors.max(initial=0.0) > width:
+            return Scale(low=0.0, mass=columns.rows_by_unit(rows))
+        return replace(mean_scale(columns, (errors / width) ** (1.0 / power), rows), high=width, power=power)
+
+    return scale
+
+
 _metric = specify(
     undefined_if.NOTHING_PREDICTED,
     undefined_if.NOT_NUMBERS,
@@ -180,8 +196,12 @@ _metric = specify(
     answered_only=True,
 )
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(mean_absolute_error, compute=lambda t: ratio(t.error, t.n)),
-    _metric(root_mean_squared_error, compute=lambda t: np.sqrt(ratio(t.squared, t.n))),
+    _metric(mean_absolute_error, compute=lambda t: ratio(t.error, t.n), scale_at=_error_scale(1.0)),
+    _metric(
+        root_mean_squared_error,
+        compute=lambda t: np.sqrt(ratio(t.squared, t.n)),
+        scale_at=_error_scale(0.5),
+    ),
     _metric(
         pearson_r,
         undefined_if.CONSTANT,

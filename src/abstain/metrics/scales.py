@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from abstain import labels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abstain._types import Floats, Mask
-    from abstain.metrics._columns import Columns
+    from abstain._types import Floats, Indices, Mask
+    from abstain.metrics._columns import Columns, Rows
 
 
-__all__ = ["BY_UNIT", "DEPENDENCE", "WIDTH_CRITERION", "Scale", "costly_scale", "trials", "units_of"]
+__all__ = ["BY_UNIT", "WIDTH_CRITERION", "Scale", "costly_scale", "trials", "units_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,48 +30,37 @@ class Scale:
         trials: the largest effective number of independent rows. If clusters agree by chance, the interval does not
             become narrower than for independent rows.
         power: the metric grows with this power of the proportion of wrong answers; 2 for areas of a perfect ranking.
-        worst: maps a proportion of wrong rows to the part of the range that the metric reaches if these rows are at the
-            worst place. Default: the proportion itself.
-        falls: True if wrong rows make the metric smaller, so that `worst` applies to its lower end.
-        units: the effective number of units, each as large as the largest. If all rows agree, a large unit gives no
-            more information than a small one. None if every cluster counts as one unit.
+        mass: the number of rows of each unit that the metric counts. It gives the degrees of freedom, and how many
+            independent rows the clusters are worth as long as few of them differ. None if it is unknown.
         least_error: the smallest standard error that is used, because wrong rows may be missing from the sample.
-        chosen: the number of parts of which the metric is the lowest. The lowest is biased downwards, so the upper end
-            is computed as for all parts together.
+        chosen: the number of parts for which the upper end holds together, because the lowest of them is chosen.
         upper_only: True if the metric is positive by chance, so that only the upper end can be estimated.
         refused: why there is no interval; empty if there is one.
         fixed: True if the metric has only one possible value, as the coverage of a source that cannot abstain.
+        largest: the largest value in any sample, if `high` is the largest value for the answer rate of this sample.
     """
 
     low: float = -math.inf
     high: float = math.inf
     trials: float = math.inf
     power: float = 1.0
-    worst: Callable[[float], float] | None = None
-    falls: bool = False
-    units: float | None = None
+    mass: Floats | None = field(default=None, repr=False, compare=False)
     least_error: float = 0.0
     chosen: int = 1
     upper_only: bool = False
     refused: str = ""
     fixed: bool = False
+    largest: float = math.nan
 
     @property
     def bounded(self) -> bool:
         """True if both ends are finite."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
-    def is_end(self, value: float) -> bool:
-        """Return whether a value is the smallest or the largest possible one, up to rounding errors.
-
-        >>> scale = Scale(0.0, 1.0, power=2.0)
-        >>> scale.is_end(0.0), scale.is_end(0.5), scale.is_end(math.nextafter(1.0, 0.0))
-        (True, False, True)
-        """
-        if not self.bounded or self.low == self.high:
-            return value in (self.low, self.high)
-        position = ((value - self.low) / (self.high - self.low)) ** (1.0 / self.power)
-        return position * (1.0 - position) <= 0.0
+    @property
+    def units(self) -> float | None:
+        """The effective number of units, each as large as the largest; None if it is unknown."""
+        return None if self.mass is None else units_of(self.mass)
 
 
 # The scale of a metric by its unit. The scales of proportions and losses also depend on the rows, see below.
@@ -84,52 +73,95 @@ BY_UNIT = {
 WIDTH_CRITERION = Scale(
     refused="no interval: it divides by the range of the truths, which grows with their number"
 )
-# The dependence of coverage on width is at most 1, and positive by chance.
-DEPENDENCE = Scale(0.0, 1.0, upper_only=True)
 
 
-def proportion_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
-    """Return the scale of a proportion of the rows that are `counted`, or of the lowest proportion among `parts`."""
-    trials = float(columns.weight[counted].sum()) / parts
-    return Scale(0.0, 1.0, trials, units=_units(columns, counted), chosen=parts)
+def dependence_scale(rows: Rows, counted: Mask | slice = slice(None)) -> Scale:
+    """Return the scale of the dependence of coverage on width, which is at most 1 and positive by chance."""
+    return Scale(0.0, 1.0, mass=rows.rows_by_unit(counted), upper_only=True)
+
+
+def proportion_scale(rows: Rows, counted: Mask | slice = slice(None)) -> Scale:
+    """Return the scale of a proportion of the rows that are `counted`."""
+    mass = rows.rows_by_unit(counted)
+    return Scale(0.0, 1.0, float(mass.sum()), mass=mass)
+
+
+def part_scale(rows: Rows, count: float, part: Mask | None) -> Scale:
+    """Return the scale of the proportion of a part with a weight; None if its rows are also in other parts."""
+    if part is not None:
+        return proportion_scale(rows, part)
+    return replace(proportion_scale(rows), trials=count / rows.row_weight)
+
+
+def gap_scale(rows: Rows, part: Indices, level: float, counted: Mask | slice = slice(None)) -> Scale:
+    """Return the scale of the mean distance of the coverage of parts from a level, which is positive by chance."""
+    parts = max(len(np.unique(part[counted][rows.weight[counted] > 0.0])), 1)
+    mass = rows.rows_by_unit(counted)
+    # A metric of several parts is treated as having as many rows as one part.
+    return Scale(0.0, max(level, 1.0 - level), float(mass.sum()) / parts, mass=mass, upper_only=True)
+
+
+def set_size_scale(rows: Rows, size: Floats, counted: Mask | slice = slice(None)) -> Scale:
+    """Return the scale of the mean of set sizes, which ends at the largest size that occurs."""
+    largest = float(size.max(initial=0.0, where=rows.weight[counted] > 0.0))
+    return mean_scale(rows, size, counted, high=largest or 1.0)
+
+
+def proportion_of(select: Callable[[Columns], Mask]) -> Callable[[Columns, Any], Scale]:
+    """Return a function that returns the scale of a proportion of the rows that `select` returns."""
+    return lambda columns, _value: proportion_scale(columns, select(columns))
 
 
 def coverage_scale(columns: Columns, _value: Any) -> Scale:
     """Return the scale of a coverage, which is fixed if the source cannot abstain."""
-    proportions = proportion_scale(columns, np.ones(len(columns), np.bool_))
-    return replace(proportions, fixed=not columns.may_abstain)
+    return replace(proportion_scale(columns), fixed=not columns.may_abstain)
 
 
-def mean_scale(columns: Columns, values: Floats, counted: Mask) -> Scale:
-    """Return the scale of a mean of numbers in [0, 1], one per counted row."""
-    weight = columns.weight[counted]
-    return Scale(0.0, 1.0, _trials(values, weight), units=_units(columns, counted))
+def mean_scale(
+    rows: Rows,
+    values: Floats,
+    counted: Mask | slice = slice(None),
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> Scale:
+    """Return the scale of a mean of numbers from `low` to `high`, one per counted row."""
+    trials = _trials((values - low) / (high - low), rows.weight[counted] / rows.row_weight)
+    return Scale(low, high, trials, mass=rows.rows_by_unit(counted))
 
 
-def auroc_scale(columns: Columns, positive: Floats, counted: Mask) -> Scale:
-    """Return the scale of an AUROC; its effective number of rows is about the harmonic mean of both class sizes."""
-    weight = columns.weight[counted]
+def auroc_scale(columns: Columns, positive: Floats, counted: Mask, *, low: float = 0.0) -> Scale:
+    """Return the scale of an AUROC; its effective number of rows is about the harmonic mean of both class sizes.
+
+    Args:
+        columns: the rows.
+        positive: 1 for a positive row and 0 for a negative one, for the counted rows. A loss from 0 to 1 counts as a
+            part of a positive row.
+        counted: the rows that are ranked.
+        low: the smallest possible value; -1 if the metric is ``2 * AUROC - 1``.
+    """
+    weight = columns.weight[counted] / columns.row_weight
     positives = float(weight @ positive)
     negatives = float(weight.sum()) - positives
     pairs = positives + negatives
     trials = 2.0 * positives * negatives / pairs if pairs else 0.0
-    return Scale(0.0, 1.0, max(trials, 1.0), units=_units(columns, counted))
+    return Scale(low, 1.0, max(trials, 1.0), mass=columns.rows_by_unit(counted))
+
+
+def rejection_scale(columns: Columns, _value: Any) -> Scale:
+    """Return the scale of a prediction rejection ratio, which for 0/1 losses and AUGRC is ``2 * AUROC - 1``."""
+    answered, largest = columns.answered, columns.worst_loss
+    return auroc_scale(columns, columns.loss[answered] / (largest or 1.0), answered, low=-1.0)
 
 
 def calibration_scale(columns: Columns, _value: Any) -> Scale:
     """Return the scale of a calibration error in [0, 1], which is positive by chance."""
     counted = columns.stated
-    weight = columns.weight[counted]
-    count = max(float(weight.sum()), 1.0)
-    wrong = 1.0 - float(columns.correct[counted] @ weight) / count
-    return Scale(
-        0.0,
-        1.0,
-        count,
-        units=_units(columns, counted),
-        least_error=_least_error(wrong, count),
-        upper_only=True,
-    )
+    mass, weight = columns.rows_by_unit(counted), columns.weight[counted]
+    count = max(float(mass.sum()), 1.0)
+    total = float(weight.sum())
+    wrong = 1.0 - float(columns.correct[counted] @ weight) / total if total else 1.0
+    return Scale(0.0, 1.0, count, mass=mass, least_error=_least_error(wrong, count), upper_only=True)
 
 
 def costly_scale(wrong: float, count: float, cost: float) -> Scale:
@@ -159,54 +191,60 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
         reachable, largest = columns.highest_coverage, columns.worst_loss
         if not reachable or not largest > 0.0:
             return Scale(low=0.0)
-        reach = reachable if coverage is None else min(float(coverage), reachable)
-        ceiling = {"area": reach, "generalized": reach * reach / 2.0, "risk": 1.0}[kind]
-        rows, units = columns.compute_once("risk_scale", lambda: _effective_sizes(columns, largest))
+        requested = 1.0 if coverage is None else float(coverage)
+        reach = min(requested, reachable)
+        rows, mass = columns.compute_once("risk_scale", lambda: _effective_sizes(columns, largest))
         return Scale(
             0.0,
-            largest * ceiling,
+            largest * _CEILINGS[kind](reach),
             rows * reach / reachable,
             power=power,
-            worst=lambda proportion: _WORST[kind](min(proportion * reachable / reach, 1.0)) ** power,
-            units=units,
+            mass=mass,
+            largest=largest * _CEILINGS[kind](requested),
         )
 
     return scale
 
 
+# The largest value of a selective metric up to a coverage, if the largest loss is 1.
+_CEILINGS: dict[str, Callable[[float], float]] = {
+    "area": lambda coverage: coverage,
+    "generalized": lambda coverage: coverage * coverage / 2.0,
+    "risk": lambda _coverage: 1.0,
+}
+
+
 def accuracy_area_scale(columns: Columns, _value: Any) -> Scale:
-    """Return the scale of an area under accuracy, whose upper end is the value if every answer is right."""
-    reachable = columns.highest_coverage
-    if not reachable:
-        return Scale(low=0.0)
-    answered = columns.answered
-    rows = _trials(columns.loss[answered], columns.weight[answered])
-    return Scale(0.0, reachable, rows, worst=_WORST["area"], falls=True, units=_units(columns, answered))
+    """Return the scale of an area under accuracy, which is 1 if every item is answered correctly."""
+    return replace(proportion_scale(columns), mass=columns.rows_by_unit(columns.answered))
 
 
 def balanced_area_scale(columns: Columns, value: Any) -> Scale:
     """Return the scale of an area in which every true class has the same weight, with the effective number of rows."""
+    return risk_scale("area")(replace(columns, **balance_classes(columns), shared={}), value)
+
+
+def balanced_proportion_scale(columns: Columns, counted: Mask | slice = slice(None)) -> Scale:
+    """Return the scale of a mean of proportions in which every true class has the same weight."""
+    balanced = replace(columns, **balance_classes(columns, counted), shared={})
+    return replace(proportion_scale(balanced, counted), mass=columns.rows_by_unit(counted))
+
+
+def balance_classes(columns: Columns, counted: Mask | slice = slice(None)) -> dict[str, Any]:
+    """Return weights that give every true class the same total weight, and sum to Kish's effective number of rows."""
     label, classes = labels.classes(columns.truth)
-    size = np.bincount(label, weights=columns.weight, minlength=classes)
-    weight = columns.weight / np.maximum(size, np.finfo(np.float64).tiny)[label]
-    # Kish's effective number of rows.
-    squares = float(weight @ weight)
-    scaled = weight * (float(weight.sum()) / squares if squares else 0.0)
-    return risk_scale("area")(replace(columns, weight=scaled, shared={}), value)
+    rows = columns.weight / columns.row_weight
+    size = np.bincount(label[counted], weights=rows[counted], minlength=classes)
+    part = np.divide(1.0, size, out=np.zeros(classes), where=size > 0.0)[label]
+    total, squares = (float((power * rows)[counted].sum()) for power in (part, part**2))
+    return {"weight": part * rows * (total / squares if squares else 0.0), "row_weight": 1.0}
 
 
-def _effective_sizes(columns: Columns, largest: float) -> tuple[float, float | None]:
-    """Return the effective number of rows and of units of the answered rows, which all their metrics share."""
+def _effective_sizes(columns: Columns, largest: float) -> tuple[float, Floats]:
+    """Return the effective number of the answered rows, which all their metrics share, and the rows of each unit."""
     answered = columns.answered
-    return _trials(columns.loss[answered] / largest, columns.weight[answered]), _units(columns, answered)
-
-
-# The part of the range that is reached if a proportion of the answers is wrong, all of them the most confident ones.
-_WORST: dict[str, Callable[[float], float]] = {
-    "area": lambda proportion: proportion * (1.0 - math.log(proportion)) if proportion > 0.0 else 0.0,
-    "generalized": lambda proportion: 2.0 * proportion - proportion * proportion,
-    "risk": lambda proportion: proportion,
-}
+    weight = columns.weight[answered] / columns.row_weight
+    return _trials(columns.loss[answered] / largest, weight), columns.rows_by_unit(answered)
 
 
 def _trials(values: Floats, weight: Floats) -> float:
@@ -234,12 +272,6 @@ def trials(count: Floats, total: Floats, squares: Floats) -> Floats:
         variance = np.maximum(squares / count - mean**2, 1.0 / count)
         rows = count * mean * (1.0 - mean) / variance
     return np.where((mean > 0.0) & (mean < 1.0), rows, np.maximum(count, 1.0))
-
-
-def _units(columns: Columns, counted: Mask) -> float | None:
-    if columns.units == 1:
-        return None
-    return units_of(columns.mass_by_unit(counted))
 
 
 def units_of(mass: Floats) -> float | None:

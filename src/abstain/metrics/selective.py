@@ -41,7 +41,15 @@ from abstain.metrics._specification import (
     Parameter,
     specify,
 )
-from abstain.metrics.scales import accuracy_area_scale, balanced_area_scale, coverage_scale, risk_scale
+from abstain.metrics.scales import (
+    Scale,
+    accuracy_area_scale,
+    balanced_area_scale,
+    coverage_scale,
+    mean_scale,
+    rejection_scale,
+    risk_scale,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -509,6 +517,20 @@ def _compute_risk_at_coverage(curve: RankedCurve, metric: MetricSpecification) -
     return crossing.loss_at / crossing.count_at
 
 
+def _operating_point_scale(columns: Columns, coverage: float) -> Scale:
+    """Return the scale of the risk at the first operating point with at least a coverage: a mean of its answers."""
+    largest, answered = columns.worst_loss, columns.answered
+    if not columns.highest_coverage or not largest > 0.0 or columns.unranked:
+        return Scale(low=0.0)
+    rank, levels = columns.ranks
+    weight = columns.weight[answered]
+    reached = np.cumsum(np.bincount(rank, weights=weight, minlength=len(levels)))
+    last = np.searchsorted(reached, (coverage - TOLERANCE) * float(columns.weight.sum()))
+    kept = answered.copy()
+    kept[answered] = rank <= last
+    return mean_scale(columns, columns.loss[kept], kept, high=largest)
+
+
 _AREA_OF_RISK = {"scale_at": risk_scale("area"), "coverage_power": 1}
 _AREA_OF_GENERALIZED_RISK = {"scale_at": risk_scale("generalized"), "coverage_power": 2}
 _COMMON = {"direction": LOWER, "unit": "loss", "family": CURVE, "comparison": MATCHED}
@@ -539,7 +561,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         compute=_compute_risk_at_coverage,
         undefined_at=undefined_if.unreached,
         parameter=_AT_COVERAGE,
-        scale_at=risk_scale("risk"),
+        scale_at=_operating_point_scale,
         operating_point=lambda columns, coverage: OperatingPoint(columns, coverage=coverage),
     ),
     _ranked(
@@ -608,6 +630,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         unit="ratio",
         comparison=CONDITIONAL,
         parameter=Parameter("area", "aurc", _area, number=False),
+        scale_at=rejection_scale,
     ),
     _ranked(
         class_balanced_aurc,

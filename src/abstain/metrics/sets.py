@@ -18,18 +18,26 @@ import numpy as np
 from abstain import _validate
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _strata
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, specify
+from abstain.metrics._specification import (
+    HIGHER,
+    LOWER,
+    NEITHER,
+    MetricSpecification,
+    Parameter,
+    Parts,
+    specify,
+)
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, over_rows
 from abstain.metrics.coverage import WorstSlab, groups_statistic
 from abstain.metrics.predictions import SetRows
-from abstain.metrics.scales import Scale, proportion_scale
+from abstain.metrics.scales import Scale, gap_scale, proportion_scale, set_size_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from abstain._types import Floats
+    from abstain._types import Floats, Indices
     from abstain.metrics._columns import Columns
     from abstain.resampling import Statistic
 
@@ -255,21 +263,39 @@ def _gap(rows: SetRows, *, level: float, by_proportion: bool = False) -> Statist
     ).only(-1)
 
 
+def _sizes(columns: Columns) -> Indices:
+    return columns.sets.sum(axis=1)
+
+
 def _size_scale(columns: Columns, _value: Any) -> Scale:
-    """Return the scale of a set size, from no class to all classes."""
-    proportions = proportion_scale(columns, columns.gathered)
-    return Scale(0.0, float(columns.sets.shape[1]), units=proportions.units)
+    if not columns.gathered.any():
+        return Scale()
+    return set_size_scale(columns, _sizes(columns)[columns.gathered].astype(np.float64), columns.gathered)
 
 
-def _worst_scale(columns: Columns, _value: Any) -> Scale:
-    """Return the scale of the lowest coverage among about as many parts as there are classes."""
-    return proportion_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
+def _parts(rows: SetRows, part: Indices) -> Parts:
+    """Return the coverage of the parts that have rows."""
+    occurring = np.unique(part[rows.counted])
+    statistic = groups_statistic(rows.covered[0], part, int(part.max()) + 1, rows, name="part")
+    return Parts(statistic.only(*occurring), [proportion_scale(rows, part == number) for number in occurring])
 
 
 def _gap_scale(columns: Columns, level: float) -> Scale:
-    """Return the scale of a coverage gap, which is positive by chance."""
-    proportions = proportion_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
-    return Scale(0.0, max(level, 1.0 - level), proportions.trials, units=proportions.units, upper_only=True)
+    return (
+        gap_scale(columns, columns.truth_class, level, columns.gathered)
+        if columns.gathered.any()
+        else Scale()
+    )
+
+
+def _parts_by_size(columns: Columns) -> Parts:
+    rows = _set_rows(columns)
+    return _parts(rows, rows.width[0].astype(np.intp))
+
+
+def _parts_by_label(columns: Columns) -> Parts:
+    rows = _set_rows(columns)
+    return _parts(rows, rows.truth)
 
 
 _over = partial(over_rows, _set_rows)
@@ -293,8 +319,8 @@ METRICS: tuple[MetricSpecification, ...] = (
         arguments=_SETS,
         scale_at=_size_scale,
     ),
-    _metric(set_size_stratified_coverage, family=_over(_worst_size), direction=HIGHER, scale_at=_worst_scale),
-    _metric(set_coverage_by_label, family=_over(_worst_label), direction=HIGHER, scale_at=_worst_scale),
+    _metric(set_size_stratified_coverage, family=_over(_worst_size), direction=HIGHER, parts=_parts_by_size),
+    _metric(set_coverage_by_label, family=_over(_worst_label), direction=HIGHER, parts=_parts_by_label),
     _metric(
         set_coverage_gap,
         family=_over(_gap),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from abstain.readers.aggregation import AggregatedTable
 
 # With more cells, the result would be as large as its source.
-_MOST_CELLS = 1 << 24
+_MOST_CELLS = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)

@@ -463,7 +463,7 @@ def describe_band(system: SystemResult) -> str:
     held = "at all thresholds together" if settings.simultaneous else "at each threshold by itself"
     return (
         f"The band shows the {100 * settings.level:g}% confidence interval of the risk {held} ({settings.interval} "
-        f"over {system.cluster_noun}s). If no answer was wrong, it reaches up to the exact bound."
+        f"over {system.cluster_noun}s). If no answer was wrong, each counts as one answer."
     )
 
 
@@ -540,7 +540,7 @@ def _inference_definitions(result: Result) -> dict[str, str]:
     terms = {}
     typical = typical_estimate(system.estimates.values())
     if typical is not None:
-        how = f"Each {noun} is left out in turn. If nothing varies, the interval is an exact bound."
+        how = f"Each {noun} is left out in turn. If nothing varies, each {noun} counts as one row."
         if typical.drawn is not None:
             how = f"Whole {noun}s are drawn (seed {typical.seed}). Resamples with an undefined metric are dropped."
         terms["Intervals"] = f"Of single numbers, {describe_interval(typical, noun)}. {how}"
