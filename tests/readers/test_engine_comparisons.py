@@ -248,7 +248,7 @@ def assert_same_error(systems: dict[str, Any], expected: str, **arguments: Any) 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_errors_of_matching_are_the_same_in_every_engine(tmp_path: Path, form: str) -> None:
-    tables = pair(clusters=50)
+    tables = pair(1500, clusters=50)
     old, new = tables["old"], tables["new"]
 
     def against(other: pl.DataFrame, expected: str, **arguments: Any) -> None:
@@ -256,7 +256,7 @@ def test_errors_of_matching_are_the_same_in_every_engine(tmp_path: Path, form: s
 
     against(
         new.filter(pl.col("name") != 21),
-        r"of 4000 items new lacks 1 \(the first one that new lacks: patient \d+, item 21 of",
+        r"of 1500 items new lacks 1 \(the first one that new lacks: patient \d+, item 21 of",
     )
     against(new.with_columns(pl.col("name") + 50_000), "have no item in common", intersection_only=True)
     against(
