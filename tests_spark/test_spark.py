@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ import pytest
 import abstain
 from abstain import ArgumentError, DataError
 from abstain.readers import _row_query
+from abstain.readers._spark_engine import SparkEngine, SparkTable
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("readers", "cli", "")]
 
@@ -85,6 +89,15 @@ def test_clusters_are_in_the_same_groups(spark: Any, tmp_path: Path, names: str)
         abstain.evaluate(spark.read.parquet(str(path)), **ROLES),
         abstain.evaluate(path, engine="numpy", **ROLES),
     )
+
+
+def test_a_number_with_a_line_end_is_not_a_number(spark: Any, tmp_path: Path) -> None:
+    """In Java, $ also matches before the last line end. The groups matter for more than 1,000 clusters."""
+    table = frame(4000, clusters=1400)
+    names = [f"{number}\n" if number % 3 else str(number) for number in table["patient_id"].to_list()]
+    path = written(table.with_columns(pl.Series("patient_id", names)), tmp_path / "t.parquet")
+    rows = spark.read.parquet(str(path))
+    assert_same(abstain.evaluate(rows, **ROLES), abstain.evaluate(path, engine="numpy", **ROLES))
 
 
 def test_a_system_that_declines_more_does_not_win(spark: Any, tmp_path: Path) -> None:
@@ -243,11 +256,36 @@ def test_only_aggregated_rows_reach_the_driver_and_no_view_remains(spark: Any, t
     assert len(result.only.basis.evaluated) < 2500
     assert spark.sql("SELECT count(*) AS n FROM kinds").collect()[0]["n"] == rows.count()
     del result
-    import gc  # noqa: PLC0415
-
     gc.collect()
-    assert [view.name for view in spark.catalog.listTables() if view.name.startswith("abstain_")] == []
+    assert_no_view_remains(spark)
     spark.catalog.dropTempView("kinds")
+
+
+def test_an_engine_may_be_deleted_during_a_call_of_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SparkEngine(SparkTable(spark.range(3)))
+    engine.itself = engine  # type: ignore[attr-defined]  # so that only garbage collection deletes it
+    read = socket.SocketIO.readinto
+
+    def collect_and_read(stream: socket.SocketIO, buffer: Any) -> int | None:
+        gc.collect()
+        return read(stream, buffer)
+
+    gc.disable()
+    try:
+        del engine
+        monkeypatch.setattr(socket.SocketIO, "readinto", collect_and_read)
+        assert spark.sql("SELECT 1 AS one").collect()[0]["one"] == 1
+    finally:
+        gc.enable()
+    assert_no_view_remains(spark)
+
+
+def assert_no_view_remains(spark: Any) -> None:
+    """Wait until the views are dropped, which happens in another thread."""
+    end = time.monotonic() + 60
+    while any(view.name.startswith("abstain_") for view in spark.catalog.listTables()):
+        assert time.monotonic() < end, "a view remains"
+        time.sleep(0.05)
 
 
 def test_errors_give_the_number_of_rows(spark: Any) -> None:

@@ -110,6 +110,11 @@ def watched(report_progress: Callable[[float], None]) -> Iterator[None]:
         _report_progress.reset(before)
 
 
+def is_watched() -> bool:
+    """Return whether the progress of queries is shown."""
+    return _report_progress.get() is not None
+
+
 def identifier(name: str) -> str:
     """Return a column name as a quoted SQL identifier.
 

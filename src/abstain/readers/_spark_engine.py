@@ -8,25 +8,33 @@ of wrong rows but not their positions. pyspark is imported only if there is a Da
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import weakref
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from abstain import labels
+from abstain import _sql, labels
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.readers._engine import Engine
 from abstain.readers._tables import QueriedColumn, QueriedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from abstain.readers._tables import Form
 
+Result = TypeVar("Result")
+_LABEL = "the Spark DataFrame"
+_FEWEST_PARTITIONS = 4
+_MASTER = re.compile(r"local(-cluster)?(\[[^]]+\])?|yarn|(spark|k8s)://.+")
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _PLAIN = ("date", "timestamp", "timestamp_ntz", "string", "char", "varchar")
 
@@ -38,7 +46,7 @@ def _quoted(name: str) -> str:
 class SparkTable(QueriedTable):
     """A Spark DataFrame as a table."""
 
-    def __init__(self, frame: Any, label: str = "the Spark DataFrame", *, only_text: bool = False) -> None:
+    def __init__(self, frame: Any, label: str = _LABEL, *, only_text: bool = False) -> None:
         self.label = label
         self.declared: Mapping[str, Any] = {}
         self.frame = frame
@@ -70,7 +78,7 @@ class SparkTable(QueriedTable):
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return int(self.frame.count())
+        return int(_run(self.frame.count, self.label))
 
     def load(self, names: Sequence[str], form: Form = "text") -> dict[str, NDArray[Any]]:  # noqa: ARG002
         """Raise, because the rows of a DataFrame are aggregated in the cluster."""
@@ -81,9 +89,8 @@ class SparkTable(QueriedTable):
     def repeats(self, name: str) -> bool:
         """Return whether a column has at least two different values, and one of them more than once."""
         column = self.column(name, "text").expression
-        row = self.frame.selectExpr(
-            f"count({column}) AS stated", f"count(DISTINCT {column}) AS different"
-        ).collect()[0]
+        counts = self.frame.selectExpr(f"count({column}) AS stated", f"count(DISTINCT {column}) AS different")
+        row = _run(counts.collect, self.label)[0]
         return bool(1 < row["different"] < row["stated"])
 
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
@@ -111,12 +118,79 @@ def read_files(session: Any, paths: Sequence[Path], kind: str) -> SparkTable:
     locations, label = [str(path.absolute()) for path in paths], str(paths[0])
     read = session.read
     if kind == "parquet":
-        return SparkTable(read.parquet(*locations), label)
+        return SparkTable(_run(lambda: read.parquet(*locations), label), label)
     if kind == "csv":
-        frame = read.csv(locations, header=True, quote='"', escape='"', multiLine=True, mode="FAILFAST")
+        options = {"header": True, "quote": '"', "escape": '"', "multiLine": True}
+        frame = _run(lambda: read.csv(locations, mode="FAILFAST", **options), label)
     else:
-        frame = read.json(locations, primitivesAsString=True, mode="FAILFAST")
+        frame = _run(lambda: read.json(locations, primitivesAsString=True, mode="FAILFAST"), label)
     return SparkTable(frame, label, only_text=True)
+
+
+def open_session(master: str | None) -> Any:
+    """Return the running session, or start one; raise an ArgumentError if Spark cannot start it."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    if master is not None and master.startswith("sc:"):
+        raise ArgumentError(
+            "master cannot be the address of a Spark Connect server; open its session in Python, and pass a DataFrame "
+            "to abstain.evaluate"
+        )
+    if master is not None and not _MASTER.fullmatch(master):
+        raise ArgumentError(
+            f"master must be an address such as local[4], spark://HOST:7077, yarn or k8s://HOST, got {master!r}"
+        )
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    builder = SparkSession.builder.appName("abstain")
+    # Otherwise Spark would print a Java trace, and draw its progress bar even without a terminal.
+    settings = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": str(_sql.is_watched()).lower()}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        session = (builder if master is None else builder.master(master)).getOrCreate()
+        _limit_partitions(session)
+    except Exception as problem:
+        address = "" if master is None else f" with the master {master}"
+        raise ArgumentError(
+            f"Spark cannot start a session{address} ({_error_class(problem)}); check that Java 17 or later is "
+            "installed, the address of the master (--master), and that the master runs"
+        ) from None
+    return session
+
+
+def _limit_partitions(session: Any) -> None:
+    """Use few partitions in a session that runs on this machine, unless the configuration sets their number.
+
+    Spark's default of 200 is meant for clusters. Here most of them would be almost empty.
+    """
+    name = "spark.sql.shuffle.partitions"
+    context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
+    if context is not None and context.master.startswith("local") and not context.getConf().contains(name):
+        session.conf.set(name, str(max(_FEWEST_PARTITIONS, context.defaultParallelism)))
+
+
+def _error_class(problem: Exception) -> str:
+    """Return the condition or the class of an error of Spark or Java, because its message may quote the data."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    condition = problem.getCondition() if isinstance(problem, PySparkException) else None
+    java = getattr(problem, "java_exception", None)
+    if condition is None and java is not None:
+        with contextlib.suppress(Exception):  # Java may have ended
+            return str(java.getClass().getSimpleName())
+    return str(condition or type(problem).__name__)
+
+
+def _run(work: Callable[[], Result], label: str) -> Result:
+    """Return the result of a call of Spark; raise a FormatError without the message, which may quote the data."""
+    try:
+        return work()
+    except Exception as problem:
+        if not type(problem).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        raise FormatError(f"{label}: Spark could not read it ({_error_class(problem)})") from None
 
 
 class SparkEngine(Engine):
@@ -133,7 +207,8 @@ class SparkEngine(Engine):
         self._prefix = f"abstain_{secrets.token_hex(8)}"
         self._views: dict[str, Any] = {}
         table.frame.createOrReplaceTempView(f"{self._prefix}_source")
-        weakref.finalize(self, _forget, self._session, self._prefix, self._views)
+        _start_forgetting()
+        weakref.finalize(self, _deleted.put, (self._session, self._prefix, self._views)).atexit = False
 
     def again(self) -> SparkEngine:
         """Return an engine for the same rows that keeps nothing yet."""
@@ -145,14 +220,14 @@ class SparkEngine(Engine):
 
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
         """Return the columns of a result."""
-        result = self._run(lambda: self._session.sql(statement).toArrow())
+        result = _run(lambda: self._session.sql(statement).toArrow(), _LABEL)
         return {name: _plain(result.column(name)) for name in result.column_names}
 
     def _keep(self, name: str, statement: str, *, number: bool) -> None:
         if not number:
-            self._view(name, self._run(lambda: self._session.sql(statement).persist()))
+            self._view(name, _run(lambda: self._session.sql(statement).persist(), _LABEL))
             return
-        result = self._run(lambda: self._session.sql(statement).toArrow())
+        result = _run(lambda: self._session.sql(statement).toArrow(), _LABEL)
         import pyarrow as pa  # noqa: PLC0415
 
         numbers = pa.array(np.arange(len(result)))
@@ -171,7 +246,8 @@ class SparkEngine(Engine):
 
     def matches(self, text: str, pattern: str) -> str:
         """Return the condition that all of a text matches a pattern."""
-        return f"({text} RLIKE r'^(?:{pattern})$')"
+        # In Java, $ also matches before a line end at the end of the text.
+        return f"({text} RLIKE r'\\A(?:{pattern})\\z')"
 
     def from_hexadecimal(self, digits: str) -> str:
         """Return the expression that reads hexadecimal digits as a whole number."""
@@ -184,15 +260,19 @@ class SparkEngine(Engine):
         self._views[name] = frame
         frame.createOrReplaceTempView(f"{self._prefix}_{name}")
 
-    def _run(self, work: Any) -> Any:
-        from pyspark.errors import PySparkException  # noqa: PLC0415
 
-        try:
-            return work()
-        except PySparkException as problem:
-            # Spark's message may quote the data.
-            kind = problem.getCondition() or type(problem).__name__
-            raise FormatError(f"the Spark DataFrame: Spark could not read it ({kind})") from None
+# The sessions, prefixes and views of deleted engines. Garbage collection may delete an engine during a call of Spark,
+# and a thread cannot call Spark again before its first call returns. So another thread drops the views.
+_deleted: SimpleQueue[tuple[Any, str, dict[str, Any]]] = SimpleQueue()
+
+
+@cache
+def _start_forgetting() -> None:
+    def forget() -> None:
+        while True:
+            _forget(*_deleted.get())
+
+    Thread(target=forget, name="abstain-views", daemon=True).start()
 
 
 def _forget(session: Any, prefix: str, views: dict[str, Any]) -> None:

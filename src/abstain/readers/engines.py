@@ -11,6 +11,7 @@ import os
 import zlib
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from abstain import _sql, _validate
@@ -303,15 +304,10 @@ def _spark_files(
     other: AggregatedTable | None,  # noqa: ARG001  (all tables share the session)
 ) -> Opened:
     """Open files with the running Spark session, or with a new one."""
-    try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415
-    except ImportError:
-        raise ArgumentError(
-            "engine spark needs pyspark; install abstain[spark], and Java 17 or later"
-        ) from None
-    from abstain.readers._spark_engine import SparkEngine, read_files  # noqa: PLC0415
+    if find_spec("pyspark") is None:
+        raise ArgumentError("engine spark needs pyspark; install abstain[spark], and Java 17 or later")
+    from abstain.readers._spark_engine import SparkEngine, open_session, read_files  # noqa: PLC0415
 
-    builder = SparkSession.builder.appName("abstain")
-    session = (builder if master is None else builder.master(master)).getOrCreate()
+    session = open_session(master)
     table = read_files(session, [file.path for file in files], form.name)
     return table, SparkEngine(table), {"path": table.label, "format": form.name}
