@@ -33,12 +33,20 @@ FULL: dict[str, object] = {
     "token_energy": math.log(0.9),
     "consistency_modal_confidence": 0.6,
     "consistency_score_std": 0.5,
+    "consistency_agreement": 0.4,
+    "answer_token_probability": 0.3,
     "p_true": 0.7,
     "semantic_entropy": 0.25,
     "evidence_unsupported_share": 0.25,
 }
 # Variants that `all` does not include.
-BY_NAME = ("p_true", "semantic_entropy", "evidence_unsupported_share")
+BY_NAME = (
+    "consistency_agreement",
+    "answer_token_probability",
+    "p_true",
+    "semantic_entropy",
+    "evidence_unsupported_share",
+)
 BY_HAND = {
     "llm": 2.0,
     "total_evidence": 2.0,
@@ -53,6 +61,8 @@ BY_HAND = {
     "consistency": 0.6,
     "consistency_inverse_std": 1 / 1.5,
     "hybrid_consistency": 0.4 * 0.6 + 0.3 * 2 / 3 + 0.3 * 0.5,
+    "consistency_agreement": 0.4,
+    "answer_token_probability": 0.3,
     "p_true": 0.7,
     "semantic_entropy": 0.8,
     "evidence_unsupported_share": 0.75,

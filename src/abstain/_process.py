@@ -11,11 +11,13 @@ import gc
 import os
 import signal
 import sys
+import threading
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
 # If this variable is 1, crashes print a traceback, and Python prints its warnings.
@@ -77,6 +79,47 @@ def begin_to_write() -> None:
     ignore_stops()
     if _stopped_by:
         raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def cancelling_event_loop() -> Iterator[Callable[[], Callable[[], None] | None]]:
+    """Let signals cancel an asyncio loop that runs inside the ``with`` block, so that it can close its files.
+
+    A KeyboardInterrupt inside a task would be lost, or the loop would wait for that task for ever. asyncio replaces
+    Python's own handler of SIGINT by one that cancels the loop. The yielded function connects the other signals with
+    it, and must be called inside the loop. It returns a function that cancels the loop, or None without such a handler.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    numbers = [number for name in _STOPS if (number := getattr(signal, name, None))]
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    if _stop in handlers.values():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield lambda: _connect_signals(handlers)
+    finally:
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
+def _connect_signals(handlers: Mapping[int, Any]) -> Callable[[], None] | None:
+    """Let the signals of which `_stop` was the handler cancel the running loop, and restore the other handlers."""
+    cancel_loop = signal.getsignal(signal.SIGINT)
+    if not callable(cancel_loop) or cancel_loop in (signal.default_int_handler, *handlers.values()):
+        return None
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        _stopped_by.append(number)
+        if len(_stopped_by) > 1:
+            os._exit(128 + number)  # the second signal does not wait for the files
+        cancel_loop(signal.SIGINT, frame)
+
+    if _stop in handlers.values():
+        for number, handler in handlers.items():
+            signal.signal(number, stop if handler is _stop else handler)
+    return lambda: cancel_loop(signal.SIGINT, None)
 
 
 def leave(code: int) -> NoReturn:

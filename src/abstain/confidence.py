@@ -21,7 +21,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain._signals import ConsistencySignals, TokenSignals, consistency_signals, token_signals
-from abstain.errors import ArgumentError, DataError, SignalError
+from abstain.errors import ArgumentError, DataError, SignalError, list_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -141,7 +141,7 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
     if signal is None:
         raise SignalError(
             f"confidence {variant} needs the signal {need.key}, which no item has; "
-            f"signals here: {', '.join(sorted(items.signals)) or 'none'}"
+            f"signals here: {list_names(sorted(items.signals)) or 'none'}"
         )
     values = signal.values
     required = _is_required(items)
@@ -248,6 +248,20 @@ _BUILT_IN = (
         "0.4 consistency, 0.3 evidence, 0.3 similarity",
     ),
     # `abstain run` records these only on request, so `all`, which every run file must support, excludes them.
+    Variant(
+        "consistency_agreement",
+        (Need("consistency_agreement"),),
+        _unit,
+        "proportion of samples that agree with the answer",
+        in_all=False,
+    ),
+    Variant(
+        "answer_token_probability",
+        (Need("answer_token_probability"),),
+        _unit,
+        "probability of the tokens of the answer, without the rest of the reply",
+        in_all=False,
+    ),
     Variant(
         "p_true", (Need("p_true"),), _unit, "probability that the model calls its answer true", in_all=False
     ),
@@ -420,7 +434,7 @@ def confidence_values(items: Items, name: str) -> Floats:
         return variant.values(items)
     except SignalError as problem:
         possible = servable(items)
-        hint = f"; this source can serve: {', '.join(possible)}" if possible else ""
+        hint = f"; this source can serve: {list_names(possible)}" if possible else ""
         raise SignalError(f"{problem}{hint}") from None
 
 

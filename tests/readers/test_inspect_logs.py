@@ -90,6 +90,11 @@ def test_epochs_of_a_question_are_a_cluster_with_consistency_signals(inspect_log
     assert sorted(items.item[rows]) == ["q0_epoch_1", "q0_epoch_2", "q0_epoch_3"]
     assert sorted(str(items.metadata["answer"][row]) for row in rows) == ["no", "yes", "yes"]
     assert items.signals["consistency_modal_confidence"].values[rows] == pytest.approx([2 / 3] * 3)
+    # Of the two other epochs, one agrees with yes and none with no.
+    own = zip(
+        items.metadata["answer"][rows], items.signals["consistency_agreement"].values[rows], strict=True
+    )
+    assert sorted((str(answer), value) for answer, value in own) == [("no", 0.0), ("yes", 0.5), ("yes", 0.5)]
     rows = np.flatnonzero(items.cluster == "q2")  # no, a refusal, yes: in a tie, abstention wins
     assert items.signals["consistency_modal_count"].values[rows].tolist() == [1.0] * 3
     assert items.signals["consistency_na_rate"].values[rows] == pytest.approx([1 / 3] * 3)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import inspect_ai
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
-from inspect_ai.model import ChatMessage, Logprob, Logprobs, ModelOutput, ModelUsage, TopLogprob, get_model
+from inspect_ai.model import (
+    ChatMessage,
+    ContentText,
+    Logprob,
+    Logprobs,
+    ModelOutput,
+    ModelUsage,
+    TopLogprob,
+    get_model,
+)
 
 from abstain.runs import answer_scorer
 
@@ -43,6 +52,13 @@ def output(text: str, tokens: Tokens | None = None, *, stop: str = "stop") -> Mo
 
 def reply(answer: object, tokens: Tokens | None = None, **fields: object) -> ModelOutput:
     return output(json.dumps({"answer": answer, **fields}), tokens)
+
+
+def refusal() -> ModelOutput:
+    """Return a message that the provider marks as a refusal, with an ordinary stop reason."""
+    refused = output("I cannot help with that.")
+    refused.choices[0].message.content = [ContentText(text="I cannot help with that.", refusal=True)]
+    return refused
 
 
 class Script:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from inspect_ai.model import ChatMessage, ModelOutput
 
-SIGNALS = "verbalized,tokens,consistency:3"
+# With the first answer, some questions of the model are declined.
+SIGNALS = "verbalized,tokens,consistency:3:first"
 RANKED = "token_msp"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from abstain.errors import ArgumentError, DataError
 from abstain.runs import SignalPlan, read_examples, read_questions
+from abstain.runs.questions import examples_of, with_examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +78,35 @@ def test_a_custom_instrument(tmp_path: Path) -> None:
         )
 
 
+def test_examples_of_an_instrument_are_other_participants(tmp_path: Path) -> None:
+    """A prompt shows only the examples of the same item."""
+    declared = {"name": "two", "items": ["a", "b"], "item_scale": [0, 3], "tiers": [["low", 0], ["high", 6]]}
+    (tmp_path / "two.json").write_text(json.dumps(declared))
+    instrument = str(tmp_path / "two.json")
+    head = "patient_id,text,a,b\n"
+    path = table(tmp_path, head + "p1,He came late.,0,1\n")
+    shots = table(tmp_path, head + "p7,She slept well.,2,3\np8,He ran.,1,0\n", "shots.csv")
+    question_set = read_questions(path, instrument=instrument)
+    examples = read_examples(shots, question_set, instrument=instrument)
+    prompts = [
+        with_examples(question.prompt, examples_of(question, examples)) for question in question_set.questions
+    ]
+    for prompt, item, answers in zip(prompts, ("a", "b"), ((2, 1), (3, 0)), strict=True):
+        assert prompt.count("She slept well.") == prompt.count("He ran.") == 1
+        assert prompt.count(f"Item: {item}") == 3
+        lines = [line for line in prompt.splitlines() if line.startswith("Answer: ")]
+        assert lines == [f"Answer: {answer}" for answer in answers]
+        assert prompt.index("He ran.") < prompt.index("He came late.")
+    for row in ("p1,She slept well.,2,3\n", "p9,He came late.,2,3\n"):
+        with pytest.raises(DataError, match=r"the example at line 3 is one of the participants of") as caught:
+            read_examples(
+                table(tmp_path, head + "p8,He ran.,1,0\n" + row, "bad.csv"),
+                question_set,
+                instrument=instrument,
+            )
+        assert "late" not in str(caught.value)
+
+
 def test_no_error_shows_a_cell(tmp_path: Path) -> None:
     path = table(tmp_path, "id,question,truth\n1,The patient said,secret\n2,Another,2\n")
     with pytest.raises(DataError, match="item 1: the truth") as caught:
@@ -90,11 +120,18 @@ def test_signals_are_parsed_and_formatted() -> None:
     plan = SignalPlan.parse(text)
     assert plan.text == text
     assert (plan.calls, plan.judge_calls, plan.judge) == (7, 10, "openai/gpt-4o")
+    assert SignalPlan.parse("consistency:3:first").text == "consistency:3:first"
+    assert SignalPlan.parse("consistency:3:mode").text == "consistency:3"
+    assert SignalPlan.parse("evidence:verbatim").text == "evidence:verbatim"
+    assert SignalPlan.parse("evidence:normalised").text == "evidence"
+    assert SignalPlan.parse("consistency").answer == "mode"
     assert SignalPlan.parse("semantic_entropy").calls == 6
     assert SignalPlan.parse("").calls == 1
     assert SignalPlan().sampled(3, 0.2).text == "consistency:3"
     for wrong, message in (
         ("consistency:x", "a number of samples"),
+        ("evidence:fuzzy", "evidence takes normalised or verbatim"),
+        ("consistency:5:last", "the recorded answer, mode or first"),
         ("tokens,tokens", "duplicate signal tokens"),
         ("verbalized:5", "takes a scale"),
         ("semantic_entropy:judge=", "takes normalised or judge=MODEL"),

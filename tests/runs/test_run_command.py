@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai.log import read_eval_log
 
 from abstain import read
 from abstain.errors import AbstainError
 from offline import local_model
-from runs.serving import MODEL, abstain, command, environment, failing
+from runs.serving import MODEL, abstain, command, environment, failing, scripted
 
 HERE = Path(local_model.__file__).parent
 QUESTIONS = HERE / "questions.csv"
@@ -131,6 +132,7 @@ def test_sampling_and_log_probabilities_with_a_real_server(tmp_path: Path, local
         runs.append(json.loads((tmp_path / name).read_text())["experiments"][0])
     signals = [item for record in runs[0]["results"]["results"] for item in record["item_signals"].values()]
     assert all(0.0 < item["token_msp"] < 1.0 for item in signals)
+    assert all(0.0 < item["answer_token_probability"] <= 1.0 for item in signals)
     assert all(item["token_pe"] > 0.0 and item["token_energy"] <= 0.0 for item in signals)
     assert all(len(item["consistency_samples"]) == 4 for item in signals)
     assert any(len(set(item["consistency_samples"])) > 1 for item in signals)
@@ -140,7 +142,7 @@ def test_sampling_and_log_probabilities_with_a_real_server(tmp_path: Path, local
         record["predicted_items"] for record in runs[1]["results"]["results"]
     ]
     provenance = runs[0]["provenance"]
-    assert provenance["prompts"]["version"] == "1"
+    assert provenance["prompts"]["version"] == "2"
     assert provenance["consistency_n_samples"] == 4
     assert provenance["consistency_temperature"] == 0.7
     assert provenance["seed"] == 3
@@ -231,6 +233,51 @@ def test_an_instrument_writes_the_original_run_file_format(tmp_path: Path, local
     assert totals.returncode == 0, totals.stderr
 
 
+@pytest.mark.slow
+def test_zero_shot_and_few_shot_of_an_instrument_can_be_compared(tmp_path: Path) -> None:
+    """The model rates 1, or 2 if it sees examples; the examples are two other participants."""
+    people = (HERE / "interviews.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "people.csv").write_text("".join(people[:3]))
+    (tmp_path / "others.csv").write_text("".join([people[0], *people[3:5]]))
+
+    def message(request: dict[str, Any]) -> dict[str, Any]:
+        rating = 2 if "Examples:" in json.dumps(request) else 1
+        return {"content": json.dumps({"answer": str(rating)})}
+
+    with scripted(message) as (address, requests):
+        done = abstain(
+            tmp_path,
+            *("run", "people.csv", "--instrument", "PHQ-8", "--model", MODEL, "--base-url", address),
+            *("--mode", "zero_shot", "--mode", "few_shot", "--examples", "others.csv", "-o", "run.json"),
+        )
+    assert done.returncode == 0, done.stderr
+    assert len(requests) == 2 * 8 * 2
+    experiments = json.loads((tmp_path / "run.json").read_text())["experiments"]
+    for experiment, mode, rating, examples in zip(
+        experiments, ("zero_shot", "few_shot"), (1, 2), (0, 2), strict=True
+    ):
+        assert experiment["provenance"]["mode"] == mode
+        assert experiment["provenance"]["prompts"]["examples"] == examples
+        for record in experiment["results"]["results"]:
+            assert set(record["predicted_items"].values()) == {rating}
+    compared = abstain(
+        tmp_path,
+        *(
+            "compare",
+            "--input",
+            "run.json",
+            "--mode",
+            "zero_shot",
+            "--input",
+            "run.json",
+            "--mode",
+            "few_shot",
+        ),
+        *("--metric", "mean_absolute_error"),
+    )
+    assert compared.returncode in (0, 4), compared.stderr
+
+
 def test_a_dry_run_calls_no_model(tmp_path: Path) -> None:
     done = abstain(tmp_path, *ARGUMENTS, *SIGNALS, "--dry-run", "-o", "run.json")
     assert done.returncode == 0, done.stderr
@@ -279,6 +326,9 @@ SOUND = "id,question,truth,choices\n1,Is 7 prime?,yes,yes|no\n2,Is 9 prime?,no,y
         (SOUND, ("--scale", "0,3"), 2, "both choices and a scale"),
         ("id,question\n1,Is 7 prime?\n", (), 2, "which column is the truth"),
         ("id,question,truth\n1,,yes\n", (), 3, "'question' is part of the prompt, but is empty at line 2"),
+        (SOUND, ("--grader", "mockllm/grader"), 2, "every question has choices or a scale"),
+        (SOUND, ("--confidence-target", "75"), 2, "--confidence-target must be between 0 and 1"),
+        (SOUND, ("--system-message", "@nowhere.txt"), 2, "nowhere.txt"),
         (SOUND, ("--limit", "0"), 2, "limit must be at least 1"),
     ],
 )
@@ -298,11 +348,159 @@ def test_invalid_input_is_reported_in_one_line(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("interface", ["chat completions", "responses"])
+def test_refusals_of_the_model_are_abstentions(tmp_path: Path, interface: str) -> None:
+    """Of two questions, the model refuses the second; its refusal does not leave N."""
+
+    def message(request: dict[str, Any]) -> dict[str, Any]:
+        if "Is 9 prime" in json.dumps(request):
+            return {"refusal": "I cannot help with that."}
+        return {"content": '{"answer": "yes"}'}
+
+    path = table(tmp_path, SOUND)
+    model = {
+        "chat completions": ("--model", MODEL),
+        "responses": ("--model", "openai/gpt-4o-mini", "--model-arg", "responses_api=true"),
+    }
+    with scripted(message) as (address, requests):
+        done = abstain(
+            tmp_path,
+            *("run", path, *model[interface], "--base-url", address, "-o", "run.json"),
+            OPENAI_API_KEY="none",
+        )
+    assert done.returncode == 0, done.stderr
+    assert all(("input" in request) == (interface == "responses") for request in requests)
+    assert len(requests) == 2
+    counts = read(tmp_path / "run.json").counts
+    assert (counts.answered, counts.abstained, counts.failed) == (1, 1, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "ignored"),
+    [("openai/o3-mini", ["seed", "temperature"]), (MODEL, [])],
+    ids=["reasoning", "other"],
+)
+def test_the_provenance_has_only_settings_that_were_sent(
+    tmp_path: Path, model: str, ignored: list[str]
+) -> None:
+    """A reasoning model accepts no temperature, and its interface no seed."""
+    path = table(tmp_path, SOUND)
+    with scripted(lambda request: {"content": '{"answer": "yes"}'}) as (address, requests):
+        done = abstain(
+            tmp_path,
+            *("run", path, "--model", model, "--base-url", address, "-o", "run.json", "--temperature", "0.5"),
+            *("--seed", "3", "--signals", "consistency:1", "--consistency-temperature", "0.9"),
+            OPENAI_API_KEY="none",
+        )
+    assert done.returncode == 0, done.stderr
+    assert {"temperature" in request for request in requests} == {not ignored}
+    provenance = json.loads((tmp_path / "run.json").read_text())["experiments"][0]["provenance"]
+    assert provenance["ignored_settings"] == ignored
+    assert provenance["settings"].get("temperature") == (None if ignored else 0.5)
+    assert provenance["consistency_temperature"] == (None if ignored else 0.9)
+    assert provenance["seed"] == (None if ignored else 3)
+
+
+@pytest.mark.slow
+def test_the_wording_is_part_of_the_provenance_and_of_the_dry_run(tmp_path: Path) -> None:
+    path = table(tmp_path, SOUND)
+    (tmp_path / "system.txt").write_text("You know numbers.")
+    wording = ("--system-message", "@system.txt", "--confidence-target", "0.9", "--reasoning")
+    shown = abstain(tmp_path, "run", path, "--model", MODEL, *wording, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert (
+        "System: You know numbers.\n\nIs 7 prime?\n\nAnswer only if you are more than 90% sure"
+        in shown.stdout
+    )
+    with scripted(lambda request: {"content": '{"reasoning": "...", "answer": "yes"}'}) as (
+        address,
+        requests,
+    ):
+        arguments = ("run", path, "--model", MODEL, "--base-url", address, "-o", "run.json")
+        done = abstain(tmp_path, *arguments, *wording)
+        other = abstain(tmp_path, *arguments, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert len(requests) == 2
+    assert requests[0]["messages"][0] == {"role": "system", "content": "You know numbers."}
+    prompts = json.loads((tmp_path / "run.json").read_text())["experiments"][0]["provenance"]["prompts"]
+    assert prompts["version"] == "2"
+    assert prompts["wording"] == {
+        "system_message": "You know numbers.",
+        "decline_instruction": None,
+        "confidence_target": 0.9,
+        "reasoning": True,
+    }
+    # Another wording is another run, so --resume refuses to continue this one.
+    assert other.returncode == 2
+    assert "--resume" in other.stderr
+
+
+FREE_TEXT = (
+    "id,question,truth\n1,Capital of France?,Paris\n2,Capital of Peru?,Lima\n3,Capital of Chad?,N'Djamena\n"
+    "4,Capital of Oman?,Muscat\n5,Capital of Mali?,Bamako\n6,Capital of Laos?,Vientiane\n"
+)
+
+
+@pytest.mark.slow
+def test_a_model_grades_free_text(tmp_path: Path) -> None:
+    """One answer of each kind: right, right in other words, wrong, a hedge, declined, and without a readable grade."""
+    answers = {
+        "France": "Paris",
+        "Peru": "the city of Lima",
+        "Chad": "Moundou",
+        "Oman": "a city at the sea",
+        "Mali": None,
+        "Laos": "perhaps",
+    }
+    grades = {"Peru": "correct", "Chad": "incorrect", "Oman": "not_attempted", "Laos": "unsure"}
+
+    def message(request: dict[str, Any]) -> dict[str, Any]:
+        prompt = json.dumps(request["messages"])
+        country = next(name for name in answers if f"Capital of {name}" in prompt)
+        if request["model"] == "grader":
+            return {"content": json.dumps({"grade": grades[country]})}
+        return {"content": json.dumps({"answer": answers[country]})}
+
+    path = table(tmp_path, FREE_TEXT)
+    with scripted(message) as (address, requests):
+        done = abstain(
+            tmp_path,
+            *("run", path, "--model", MODEL, "--grader", "openai-api/local/grader", "-o", "run.json"),
+            LOCAL_BASE_URL=address,
+        )
+    assert done.returncode == 0, done.stderr
+    items = read(tmp_path / "run.json")
+    outcomes = dict(zip(items.item.tolist(), items.outcome.tolist(), strict=True))
+    # 0 answered, 1 abstained, 3 unscored
+    assert outcomes == {1: 0, 2: 0, 3: 0, 4: 1, 5: 1, 6: 3}
+    right = {
+        name
+        for name, truth, answer in zip(
+            items.item.tolist(), items.truth.tolist(), items.prediction.tolist(), strict=True
+        )
+        if outcomes[name] == 0 and truth == answer
+    }
+    assert right == {1, 2}
+    # The exact answer, the declined one and the right words need no grade; an unreadable grade is requested twice.
+    assert sum(request["model"] == "grader" for request in requests) == 3 + 2
+    provenance = json.loads((tmp_path / "run.json").read_text())["experiments"][0]["provenance"]
+    assert provenance["grader"] == "openai-api/local/grader"
+    (log,) = (tmp_path / "run-logs").glob("*.eval")
+    header = read_eval_log(str(log), header_only=True)
+    assert header.eval.scorers is not None
+    assert header.eval.scorers[0].options == {"grader": "openai-api/local/grader"}
+
+
+@pytest.mark.slow
 def test_a_model_that_is_unknown_to_the_server(tmp_path: Path, local_server: str) -> None:
     with failing(local_server, lambda number, body: 404) as (address, _):
         done = abstain(tmp_path, *ARGUMENTS, "--base-url", address, "--limit", "3", "-o", "run.json")
     assert done.returncode == 3
-    assert "all 3 items failed (HTTP 404: 3); the log is in run-logs" in done.stderr
+    assert (
+        "the first call failed (HTTP 404), and no question was sent; check the name of the model"
+        in done.stderr
+    )
     assert "patient" not in done.stderr
     assert not (tmp_path / "run.json").exists()
 

@@ -6,27 +6,30 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ModelOutput, get_model
 from inspect_ai.solver import chain
 
 from abstain import read
+from abstain.errors import ArgumentError
+from abstain.metrics import confidence_target_score
 from abstain.runs import (
     ask,
     consistency,
     evidence,
     may_abstain,
+    measures,
     p_true,
     semantic_entropy,
     token_signals,
     verbalized_confidence,
 )
-from runs.mocked import Script, Tokens, output, reply, run_once
+from runs.mocked import Script, Tokens, output, refusal, reply, run_once
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 YES_NO = {"metadata": {"choices": ["yes", "no"]}}
-RATED = {"metadata": {"scale": [0, 3]}, "target": "2"}
+RATED: dict[str, Any] = {"metadata": {"scale": [0, 3]}, "target": "2"}
 
 
 def score_of(sample: Any) -> Any:
@@ -52,12 +55,67 @@ def test_without_structured_output_there_is_no_schema(tmp_path: Path) -> None:
     assert script.configs[0].response_schema is None
 
 
+def test_the_wording_of_the_prompt_can_be_changed(tmp_path: Path) -> None:
+    script = Script(reply("yes", reasoning="It has two divisors."))
+    solver = ask(
+        "verbalized,consistency:1",
+        system_message="You know numbers.",
+        decline_instruction="Decline if unsure.",
+        reasoning=True,
+    )
+    sample = [ChatMessageSystem(content="of the task"), ChatMessageUser(content="Is 7 prime?")]
+    run_once(tmp_path, solver, script, input=sample, **YES_NO)
+    for messages, config in zip((script.calls[0], script.calls[-1]), script.configs[::2], strict=True):
+        assert [message.role for message in messages] == ["system", "user"]
+        assert messages[0].text == "You know numbers."
+        assert messages[1].text.startswith("Is 7 prime?\n\nDecline if unsure.\n\nReply")
+        assert '- "reasoning": your reasoning' in messages[1].text
+        assert list(config.response_schema.json_schema.properties) == ["reasoning", "answer", "confidence"]
+
+
+def test_a_confidence_target_states_the_points_of_its_metric(tmp_path: Path) -> None:
+    """With a target of 0.75, a wrong answer costs 3 points, as in the metric confidence_target_score."""
+    script = Script(reply("yes"))
+    run_once(tmp_path, ask(confidence_target=0.75), script, **YES_NO)
+    prompt = script.calls[0][-1].text
+    assert "only if you are more than 75% sure" in prompt
+    assert "a wrong answer loses 3 points" in prompt
+    assert "You may decline" not in prompt
+    wrong_and_right = confidence_target_score(["a", "a"], ["b", "a"], target=0.75)
+    assert wrong_and_right == pytest.approx((1 - 3) / 2)
+
+
+@pytest.mark.parametrize(
+    ("wording", "message"),
+    [
+        ({"confidence_target": 1.0}, "--confidence-target must be between 0 and 1, such as 0.75, got 1"),
+        ({"confidence_target": 75}, "--confidence-target must be between 0 and 1, such as 0.75, got 75"),
+        ({"confidence_target": 0.5, "decline_instruction": "Decline."}, "pass only one of them"),
+        ({"system_message": " "}, "--system-message is empty"),
+        ({"decline_instruction": ""}, "--decline-instruction is empty"),
+    ],
+)
+def test_an_unusable_wording_is_an_error(wording: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        ask(**wording)
+
+
 def test_null_and_refusals_are_abstentions(tmp_path: Path) -> None:
     score = score_of(run_once(tmp_path, may_abstain(), Script(reply(None)), **YES_NO))
     assert (score.value, score.answer, score.reason) == ("N", None, None)
     refused = output("I cannot help with that", stop="content_filter")
     score = score_of(run_once(tmp_path, may_abstain(), Script(refused), **YES_NO))
     assert (score.value, score.reason) == ("N", "refusal")
+
+
+def test_a_message_that_the_provider_marks_as_a_refusal_is_an_abstention(tmp_path: Path) -> None:
+    script = Script(refusal())
+    score = score_of(run_once(tmp_path, may_abstain(), script, **YES_NO))
+    assert (score.value, score.reason) == ("N", "refusal")
+    assert len(script.calls) == 1
+    script = Script(reply(2), reply(2), refusal(), refusal())
+    signals = score_of(run_once(tmp_path, chain(may_abstain(), consistency(3)), script, **RATED)).metadata
+    assert signals["consistency_samples"] == [2, None, None]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +205,29 @@ def test_an_unreadable_confidence_is_null_and_the_answer_is_scored(tmp_path: Pat
     assert len(script.calls) == 2
 
 
+@pytest.mark.parametrize(
+    "second", [output("garbage"), output('{"answer": "no"', stop="max_tokens"), refusal()]
+)
+def test_an_answer_without_a_confidence_counts_if_the_second_reply_is_unreadable(
+    tmp_path: Path, second: ModelOutput
+) -> None:
+    tokens = [("a", 0.5, {"a": 0.5, "b": 0.5})]
+    script = Script(reply("yes", tokens), second)
+    score = score_of(run_once(tmp_path, ask("verbalized,tokens"), script, **YES_NO))
+    assert (score.value, score.answer) == ("C", "yes")
+    assert score.metadata["verbalized_confidence"] is None
+    assert score.metadata["unread"] == "no_confidence"
+    # The token signals belong to the reply with the answer.
+    assert score.metadata["token_msp"] == pytest.approx(0.5)
+
+
+def test_a_sample_is_not_requested_again_for_its_confidence(tmp_path: Path) -> None:
+    script = Script(reply(2, confidence=4), reply(2), reply(1, confidence=3), reply(2))
+    signals = score_of(run_once(tmp_path, ask("verbalized,consistency:3"), script, **RATED)).metadata
+    assert len(script.calls) == 4
+    assert (signals["consistency_samples"], signals["consistency_unread"]) == ([2, 1, 2], 0)
+
+
 def test_token_signals(tmp_path: Path) -> None:
     tokens = [("a", 0.5, {"a": 0.5, "b": 0.5}), ("c", 0.8, {"c": 0.8, "d": 0.1})]
     script = Script(reply("yes", tokens))
@@ -162,6 +243,56 @@ def test_token_signals(tmp_path: Path) -> None:
     assert score_of(after).metadata["token_msp"] == signals["token_msp"]
 
 
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        # The braces, the names, the confidence and the quotation marks do not count.
+        ([('{"answer": "', 0.9), ("ye", 0.5), ("s", 0.4), ('", "confidence": ', 0.9), ("4}", 0.3)], 0.2),
+        # A token that also contains a quotation mark counts.
+        ([('{"answer":', 0.9), (' "yes', 0.5), ('"}', 0.4)], 0.5),
+        ([('{"answer": "yes"}', 0.7)], 0.7),
+        # "answer" within another value, and in front of it.
+        (
+            [('{"quotes": ["answer: yes", "\\"answer\\": 1"], "answer": ', 0.9), ('"yes"', 0.6), ("}", 0.1)],
+            0.6,
+        ),
+        # Reasoning before the reply, a fence around it, and a token for the end behind it.
+        (
+            [
+                ("<think>yes</think>", 0.1),
+                ('```json\n{"answer": "', 0.9),
+                ("yes", 0.6),
+                ('"}\n```', 0.5),
+                ("<eos>", 0.1),
+            ],
+            0.6,
+        ),
+        # A declined question.
+        ([('{"answer": ', 0.9), ("null", 0.25), ("}", 0.9)], 0.25),
+        # Tokens of another text.
+        ([("other", 0.9)], None),
+    ],
+)
+def test_the_probability_of_the_answer_excludes_the_rest_of_the_reply(
+    tmp_path: Path, pieces: list[tuple[str, float]], expected: float | None
+) -> None:
+    text = "".join(piece for piece, _ in pieces if piece not in ("<think>yes</think>", "<eos>"))
+    text = '{"answer": "yes"}' if expected is None else text
+    tokens: Tokens = [(piece, probability, {piece: probability}) for piece, probability in pieces]
+    script = Script(output(text, tokens))
+    signals = score_of(run_once(tmp_path, ask("tokens"), script, **YES_NO)).metadata
+    assert signals["answer_token_probability"] == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_character_of_several_tokens_is_part_of_the_answer() -> None:
+    pieces = [(b'{"answer": "', 0.9), (b"caf\xc3", 0.5), (b"\xa9", 0.8), (b'"}', 0.3)]
+    tokens = [
+        {"token": "?", "bytes": list(piece), "logprob": math.log(probability)}
+        for piece, probability in pieces
+    ]
+    assert measures.answer_probability(tokens, '{"answer": "café"}') == pytest.approx(0.4)
+
+
 def test_without_log_probabilities_the_signals_are_null_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -170,7 +301,8 @@ def test_without_log_probabilities_the_signals_are_null_with_one_warning(
     solvers._warned.clear()
     for _ in range(2):
         signals = score_of(run_once(tmp_path, ask("tokens"), Script(reply("yes")), **YES_NO)).metadata
-        assert [signals[key] for key in ("token_msp", "token_pe", "token_energy")] == [None] * 3
+        keys = ("token_msp", "token_pe", "token_energy", "answer_token_probability")
+        assert [signals[key] for key in keys] == [None] * 4
     warnings = [record for record in caplog.records if "returns no log-probabilities" in record.getMessage()]
     assert len(warnings) == 1
     no_alternatives: Tokens = [("a", 0.5, {})]
@@ -217,6 +349,97 @@ def test_consistency_of_labels_has_no_standard_deviation(tmp_path: Path) -> None
     assert signals["consistency_modal_answer"] == "no"
     assert signals["consistency_modal_confidence"] == pytest.approx(2 / 3)
     assert signals["consistency_score_std"] is None
+
+
+LABELS: dict[str, Any] = {"metadata": {"choices": ["a", "b", "c"]}, "target": "b"}
+
+
+def ask_and_sample(
+    folder: Path, first: ModelOutput, samples: list[object], answer: str = "mode", **sample: Any
+) -> Any:
+    """Return the score of a first reply and further samples of its answer."""
+    script = Script(first, *(reply(value) for value in samples))
+    solver = chain(may_abstain(), consistency(len(samples), answer=answer))
+    return score_of(run_once(folder, solver, script, **sample))
+
+
+def test_the_mode_of_the_samples_is_the_answer(tmp_path: Path) -> None:
+    score = ask_and_sample(tmp_path, reply("a"), ["b"] * 5, **LABELS)
+    assert (score.answer, score.value) == ("b", "C")
+    assert score.metadata["consistency_modal_confidence"] == 1.0
+    assert score.metadata["consistency_agreement"] == 1.0
+    assert score.metadata["consistency_first_answer"] == "a"
+    score = ask_and_sample(tmp_path, reply("a"), ["b"] * 5, "first", **LABELS)
+    assert (score.answer, score.value) == ("a", "I")
+    assert score.metadata["consistency_modal_confidence"] == 1.0
+    assert score.metadata["consistency_agreement"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("first", "samples", "answer", "agreement"),
+    [
+        (3, [2, 2, 1, 0], "2", 0.5),  # half of the samples is enough
+        (3, [2, 2, 1, 0, None], "3", 0.0),  # less than half: the first answer
+        (1, [2, 2, 1, 0, None], "1", 0.2),
+        (3, [3, 3, 1, 1], "1", 0.5),  # a tie: the smallest
+        (3, [3, None], None, 0.5),  # a tie: abstention
+        (3, [None, None, 3], None, 2 / 3),
+        (None, [1, 1, None], "1", 2 / 3),  # the first reply declined
+        (None, [0, 1, 2, None], None, 0.25),
+    ],
+)
+def test_ties_and_abstentions_of_the_mode(
+    tmp_path: Path, first: object, samples: list[object], answer: str | None, agreement: float
+) -> None:
+    score = ask_and_sample(tmp_path, reply(first), samples, **RATED)
+    assert score.answer == answer
+    assert (score.value == "N") == (answer is None)
+    assert score.metadata["consistency_agreement"] == pytest.approx(agreement)
+
+
+def test_samples_answer_an_item_whose_first_reply_is_unreadable(tmp_path: Path) -> None:
+    for samples, expected in (([1, 2, 2], "2"), ([3, 1, 2], "3")):
+        script = Script(output("what"), output("what"), *(reply(value) for value in samples))
+        score = score_of(run_once(tmp_path, chain(may_abstain(), consistency(3)), script, **RATED))
+        assert score.answer == expected
+        assert "unread" not in score.metadata
+    script = Script(output("what"), output("what"), reply(2))
+    solver = chain(may_abstain(), consistency(1, answer="first"))
+    score = score_of(run_once(tmp_path, solver, script, **RATED))
+    assert math.isnan(score.value)
+    assert score.metadata["consistency_agreement"] is None
+
+
+def test_signals_belong_to_the_sample_whose_answer_is_recorded(tmp_path: Path) -> None:
+    fields = {"metadata": {"choices": ["yes", "no"], "text": "Seven has no divisors."}, "target": "no"}
+    quotes = ["Seven", "no divisors"]
+
+    def tokens(probability: float) -> Tokens:
+        return [("t", probability, {"t": probability, "u": 1 - probability})]
+
+    script = Script(
+        reply("yes", tokens(0.9), confidence=5, quotes=[]),
+        reply("no", tokens(0.6), confidence=2, quotes=quotes),
+        reply("no", tokens(0.7), confidence=3, quotes=[]),
+        output("A", [("A", 0.6, {"A": 0.6, "B": 0.2})]),
+    )
+    sample = run_once(tmp_path, ask("verbalized,tokens,evidence,consistency:2,p_true"), script, **fields)
+    signals = score_of(sample).metadata
+    assert signals["verbalized_confidence"] == 2.0
+    assert signals["token_msp"] == pytest.approx(0.6)
+    assert signals["llm_evidence_count"] == 2
+    assert signals["p_true"] == pytest.approx(0.75)
+    assert '"no"' in script.calls[3][-2].text
+    assert [bool(config.logprobs) for config in script.configs] == [True] * 4
+    # The log reader takes token signals from the output of the sample.
+    items = read(next(tmp_path.glob("*.eval")))
+    assert items.signals["token_msp"].values[0] == pytest.approx(0.6)
+
+
+def test_a_signal_about_an_answer_that_may_be_replaced_is_an_error(tmp_path: Path) -> None:
+    script = Script(reply("yes"), output("A", [("A", 0.6, {"A": 0.6, "B": 0.2})]), reply("no"))
+    sample = run_once(tmp_path, chain(may_abstain(), p_true(), consistency(1)), script, **YES_NO)
+    assert "consistency may replace the answer, which p_true describes" in sample.error.message  # type: ignore[union-attr]
 
 
 def test_unreadable_samples_are_excluded_and_counted(tmp_path: Path) -> None:
@@ -277,19 +500,55 @@ def test_semantic_entropy_with_a_model_that_compares_answers(
     assert len(comparisons) == 2
 
 
+def test_a_refusal_to_compare_answers_is_not_a_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = get_model("mockllm/judge", custom_outputs=lambda *_: output("", stop="content_filter"))
+    monkeypatch.setattr("abstain.runs.solvers.get_model", lambda *name: judge if name else get_model())
+    script = Script(reply("Paris"), reply("Paris"), reply("Lyon"))
+    solver = chain(may_abstain(), semantic_entropy("judge=mockllm/judge", samples=2))
+    signals = score_of(run_once(tmp_path, solver, script, target="Paris")).metadata
+    assert signals["semantic_entropy"] is None
+
+
 def test_evidence_counts_quotes_that_occur_in_the_text(tmp_path: Path) -> None:
     text = "I slept badly again. Work is fine."
     fields = {"metadata": {"scale": [0, 3], "text": text}, "target": "2"}
     quotes = ["slept badly", "Slept badly", "slept badly", "Work is fine", "felt low"]
     script = Script(reply(2, quotes=quotes))
-    signals = score_of(run_once(tmp_path, ask("evidence"), script, **fields)).metadata
+    signals = score_of(run_once(tmp_path, ask("evidence:verbatim"), script, **fields)).metadata
     assert (signals["llm_evidence_count"], signals["evidence_unsupported_share"]) == (2, 0.5)
+    signals = score_of(run_once(tmp_path, ask("evidence"), script, **fields)).metadata
+    assert (signals["llm_evidence_count"], signals["evidence_unsupported_share"]) == (3, 0.25)
     script = Script(reply(2, quotes=[]))
     signals = score_of(run_once(tmp_path, ask("evidence"), script, **fields)).metadata
     assert (signals["llm_evidence_count"], signals["evidence_unsupported_share"]) == (0, None)
     script = Script(reply(2), reply(None, quotes=["Work is fine"]))
     after = run_once(tmp_path, chain(may_abstain(), evidence()), script, **fields)
     assert score_of(after).metadata["llm_evidence_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("quote", "occurs"),
+    [
+        ("I'm SO tired", True),  # a typographic apostrophe and a tag in the text, capitals in the quote
+        ("tired \n all\tday", True),
+        ("all\u200b day", True),  # a character without width
+        ("the o\ufb03ce", True),  # a ligature
+        ("he said \u201cgo\u201d", True),
+        ("Im so tired", False),
+        ("tiredall day", False),
+        ("<sigh>", False),  # nothing but a tag
+    ],
+)
+def test_quotes_are_normalised_like_those_of_the_system_that_defined_the_run_file(
+    quote: str, occurs: bool
+) -> None:
+    text = 'I\u2019m <sigh> so\u00a0 tired all day at the office; he said "go".'
+    assert measures.quote_signals([quote], text) == {
+        "llm_evidence_count": int(occurs),
+        "evidence_unsupported_share": float(not occurs),
+    }
 
 
 def test_solvers_in_the_wrong_order_are_errors(tmp_path: Path) -> None:

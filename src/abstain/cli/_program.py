@@ -5,7 +5,7 @@
 | 0 | done |
 | 1 | the gate's verdict is "fail", or a risk guarantee is broken |
 | 2 | wrong usage, or the operating system refuses a file |
-| 3 | wrong data, or data larger than the memory |
+| 3 | wrong data, data larger than the memory, or a model server that fails |
 | 4 | the gate's verdict is "inconclusive", or no threshold has a risk guarantee |
 | 70 | unexpected: a defect of abstain |
 | 130 | interrupted (128 + the number of the signal) |

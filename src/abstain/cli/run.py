@@ -17,23 +17,23 @@ from abstain.cli._terminal import print_summary, print_text, progress_bar
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from abstain.runs import Prepared, RunPlan
+    from abstain.runs import FinishedLog, Prepared, RunPlan
 
 _SOURCE = "Table of questions (CSV, Parquet, JSONL), or a file with an Inspect task (task.py)."
 _MODEL = "Name of the model in Inspect, such as openai/gpt-4o-mini."
 _SIGNALS = (
-    "Signals to record, separated by commas: verbalized[:0-100], tokens, consistency:5, p_true, evidence, "
+    "Signals: verbalized[:0-100], tokens, consistency:5[:first], p_true, evidence[:verbatim], "
     "semantic_entropy[:judge=MODEL]."
 )
 _OUTPUT = "Run file to write. Default: a new file in this directory, whose name is printed."
 _LOG_DIR = "Directory for the Inspect logs. Default: the name of the run file with -logs."
 _MODE = "Experiment: zero_shot or few_shot; may be repeated. Default: zero_shot."
-_EXAMPLES = "Table of examples for few_shot, with the same columns as QUESTIONS."
+_EXAMPLES = "Table of examples (or of other participants) for few_shot, with the columns of QUESTIONS."
 _SAMPLES = "Number of additional samples of each answer; the same as consistency:N."
 _TEMPERATURE = "Temperature of the additional samples. Default: 0.7."
 _SEED = "Seed, for providers that support it."
 _RESUME = "Continue an interrupted run; existing answers are kept. Requires --output."
-_DRY_RUN = "Print prompts and the number of calls, without calling the model."
+_DRY_RUN = "Print prompts and an estimate of calls, tokens, time and costs, without calling the model."
 _AURC = "Evaluate the finished run and print the summary with AURC and AUGRC."
 _TEMPLATE = "Prompt with columns in braces, such as '{note} Is it mentioned?', or @FILE."
 _CHOICES = "Column of the possible answers, or the answers themselves, such as 'yes|no'."
@@ -51,8 +51,20 @@ _MAX_TOKENS = "Largest number of tokens in a reply. Default: set by the provider
 _CONNECTIONS = "Number of concurrent requests. Default: set by Inspect."
 _RETRIES = "Number of retries of a failed request, with growing waits, before the item counts as failed."
 _TIMEOUT = "Time limit in seconds of a request with its retries. Default: none."
-_ARGUMENT = "Additional argument of the provider; may be repeated."
+_ARGUMENT = "Additional argument of the provider, as -M of Inspect: true, 5, text; may be repeated."
+_MAX_FAILURES = "Stop after N equal failures in a row, such as HTTP 503; 0 for no limit."
+_MAX_FAILED = "Exit code 3 if a larger proportion of the items failed; the run file is written."
+_PRICE = "Dollars per million input and output tokens, such as 0.15,0.60. Default: no costs."
+_CACHE = "Store replies in the cache of Inspect, and reuse them for equal requests."
+_BATCH = "Send requests through the batch interface of the provider, if it has one."
 _STRUCTURED = "Request replies in a JSON schema. Use --no-structured if the server refuses schemas."
+_SYSTEM = "System message, or @FILE. Default: none."
+_DECLINE = "Text that permits declining, or @FILE. Default: that of the documentation."
+_TARGET = "Instruct the model to answer only above this probability of a right answer, such as 0.75."
+_REASONING = "Request a field with reasoning in front of the answer."
+_GRADER = (
+    "Model that grades free text as correct, incorrect or not attempted. Default: compare with the truth."
+)
 _SHOWN_PROMPTS = 3
 
 EXAMPLES = """\b
@@ -65,6 +77,8 @@ Examples:
       --mode few_shot --examples shots.csv
   abstain run people.csv --instrument PHQ-8 --model ollama/llama3 \\
       --signals evidence,verbalized -o run.json
+  abstain run people.csv --instrument PHQ-8 --model ollama/llama3 \\
+      --mode zero_shot --mode few_shot --examples other-people.csv
   abstain run questions.csv --model openai/gpt-4o-mini -o run.json --resume
 """
 
@@ -128,12 +142,18 @@ class ModelOptions(opt.OptionGroup):
     max_retries: Annotated[int, typer.Option("--max-retries", metavar="N", help=_RETRIES)] = 6
     timeout: Annotated[int | None, opt.named("--timeout", "SECONDS", _TIMEOUT)] = None
     structured: Annotated[bool, typer.Option("--structured/--no-structured", help=_STRUCTURED)] = True
+    max_failures: Annotated[int, typer.Option("--max-failures", metavar="N", help=_MAX_FAILURES)] = 10
+    max_failed: Annotated[float, typer.Option("--max-failed", metavar="PROPORTION", help=_MAX_FAILED)] = 0.1
+    price: Annotated[str | None, opt.named("--price", "INPUT,OUTPUT", _PRICE)] = None
+    cache: Annotated[bool, typer.Option("--cache", help=_CACHE)] = False
+    batch: Annotated[bool, typer.Option("--batch", help=_BATCH)] = False
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of a request, by their names in Inspect."""
         names = ("temperature", "max_tokens", "max_connections", "max_retries", "timeout")
-        return {name: value for name, value in self.options.items() if name in names}
+        settings = {name: value for name, value in self.options.items() if name in names}
+        return settings | {name: True for name in ("cache", "batch") if getattr(self, name)}
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -143,8 +163,49 @@ class ModelOptions(opt.OptionGroup):
             key, sign, value = argument.partition("=")
             if not sign or not key:
                 raise ArgumentError(f"--model-arg must have the form KEY=VALUE, got {argument!r}")
-            arguments[key] = value
+            arguments[key.replace("-", "_")] = _parse_argument(key, value)
         return arguments
+
+    @property
+    def prices(self) -> tuple[float, float] | None:
+        """The prices of input and output tokens."""
+        if self.price is None:
+            return None
+        prices = opt.numbers(self.price, "--price")
+        if len(prices) != 2:
+            raise ArgumentError(f"--price needs two numbers, such as 0.15,0.60, got {self.price!r}")
+        return prices[0], prices[1]
+
+
+def _parse_argument(key: str, text: str) -> Any:
+    """Return a value as Inspect reads it: as YAML, and a text with commas as a list."""
+    try:
+        import yaml  # noqa: PLC0415
+    except ImportError:  # without Inspect there are only dry runs
+        return text
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ArgumentError(f"--model-arg {key}: the value is not valid YAML; quote it") from None
+    return value.split(",") if isinstance(value, str) and "," in value else value
+
+
+@dataclass(frozen=True)
+class WordingOptions(opt.OptionGroup):
+    """How to word the prompt (the fields of `abstain.runs.Wording`), and which model grades free text."""
+
+    heading: ClassVar[str] = MODEL
+    system_message: Annotated[str | None, opt.named("--system-message", "TEXT", _SYSTEM)] = None
+    decline_instruction: Annotated[str | None, opt.named("--decline-instruction", "TEXT", _DECLINE)] = None
+    confidence_target: Annotated[float | None, opt.named("--confidence-target", "P", _TARGET)] = None
+    reasoning: Annotated[bool, typer.Option("--reasoning", help=_REASONING)] = False
+    grader: Annotated[str | None, opt.named("--grader", "MODEL", _GRADER)] = None
+
+    @property
+    def files(self) -> list[Path]:
+        """The files with texts."""
+        texts = (self.system_message, self.decline_instruction)
+        return [Path(text[1:]) for text in texts if text and text.startswith("@")]
 
 
 @opt.expand_option_groups
@@ -169,16 +230,18 @@ def run_command(
     quiet: opt.Quiet = False,
     questions: QuestionOptions,
     provider: ModelOptions,
+    wording: WordingOptions,
 ) -> None:
     """Put questions to a model that may decline, and record its confidence. Requires abstain[inspect]."""
-    from abstain.runs import RunPlan, SignalPlan, prepare  # noqa: PLC0415
+    from abstain.runs import RunPlan, SignalPlan, Wording, prepare  # noqa: PLC0415
+    from abstain.runs.questions import read_template  # noqa: PLC0415
 
+    if not 0.0 <= provider.max_failed <= 1.0:
+        raise ArgumentError(f"--max-failed must be a proportion from 0 to 1, got {provider.max_failed:g}")
     if resume and output is None:
         raise ArgumentError("--resume needs the run file of the interrupted run; name it with --output")
     check_json_ending(output, "a run file")
     run_file = output or new_name(source.stem, "-run.json")
-    inputs = [source, *filter(None, [examples]), *questions.files]
-    check_outputs(run_file, inputs=inputs)
     plan = RunPlan(
         source=str(source),
         model=model,
@@ -193,15 +256,29 @@ def run_command(
         model_args=provider.arguments,
         settings=provider.settings,
         resume=resume,
+        max_failures=provider.max_failures,
+        price=provider.prices,
+        wording=Wording(
+            read_template(wording.system_message),
+            read_template(wording.decline_instruction),
+            wording.confidence_target,
+            wording.reasoning,
+        ),
+        grader=wording.grader,
     )
+    inputs = [plan.path, *filter(None, [examples]), *questions.files, *wording.files]
+    check_outputs(run_file, inputs=inputs)
     prepared = prepare(plan)
     if dry_run:
         _show_plan(prepared)
         return
     _check_inspect()
-    _execute(prepared, run_file, inputs, quiet=quiet)
+    logs = _execute(prepared, run_file, inputs, quiet=quiet)
     if compute_aurc:
         _evaluate(run_file, plan, quiet=quiet)
+    from abstain.runs import check_failures  # noqa: PLC0415
+
+    check_failures(logs, provider.max_failed)
 
 
 def _check_inspect() -> None:
@@ -213,18 +290,19 @@ def _check_inspect() -> None:
 
 def _show_plan(prepared: Prepared) -> None:
     """Print the first prompts of every mode, and the cost of the run."""
-    from abstain.runs import shown_prompts  # noqa: PLC0415
+    from abstain.runs import estimated_costs, shown_prompts  # noqa: PLC0415
 
     for name, prompt in shown_prompts(prepared, _SHOWN_PROMPTS):
         print_text(f"--- {name}\n{prompt}\n")
     further = prepared.samples - len(prepared.plan.modes) * _SHOWN_PROMPTS
     if further > 0:
         print_text(f"and {further:,} more prompts of the same form\n")
-    for line in prepared.costs:
+    for line in estimated_costs(prepared):
         print_text(line)
 
 
-def _execute(prepared: Prepared, run_file: Path, inputs: list[Path], *, quiet: bool) -> None:
+def _execute(prepared: Prepared, run_file: Path, inputs: list[Path], *, quiet: bool) -> list[FinishedLog]:
+    """Run a plan, print the summary and write the run file."""
     from abstain.runs import execute, run_content  # noqa: PLC0415
 
     plan = prepared.plan
@@ -238,10 +316,11 @@ def _execute(prepared: Prepared, run_file: Path, inputs: list[Path], *, quiet: b
             ) from None
     content = run_content(prepared, logs)
     if not quiet:
-        for line in (line for log in logs for line in log.lines):
+        for line in (line for log in logs for line in log.lines(plan)):
             print_text(line)
     write_files({run_file: content}, inputs=inputs)
     print_text(run_file if quiet else f"run file: {run_file}")
+    return logs
 
 
 def _evaluate(run_file: Path, plan: RunPlan, *, quiet: bool) -> None:

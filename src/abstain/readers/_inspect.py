@@ -335,5 +335,5 @@ def _add_agreement(rows: Sequence[LogRow]) -> None:
     for group in samples.values():
         answers = [None if row.outcome == Outcome.ABSTAINED else row.answer for row in group]
         signals = _log_items.agreement(answers)
-        for row in group:
-            row.signals |= signals
+        for row, own in zip(group, _log_items.agreement_with_others(answers), strict=True):
+            row.signals |= signals | {"consistency_agreement": own}

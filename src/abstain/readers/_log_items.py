@@ -18,7 +18,7 @@ import numpy as np
 
 from abstain import _files, _validate, labels
 from abstain._signals import consistency_signals, token_signals
-from abstain.errors import ArgumentError, DataError, FormatError, at
+from abstain.errors import ArgumentError, DataError, FormatError, at, list_names
 from abstain.items import Items, Outcome, Signal, columns_from_rows, identifiers, signals_from_rows
 from abstain.readers._rules import joined_counts, looks_like_refusals
 from abstain.readers._values import as_number
@@ -82,6 +82,27 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     >>> agreement(["Paris", "paris ", None])["consistency_modal_confidence"]
     0.6666666666666666
     """
+    numbers, numeric = _comparable(samples)
+    signals = asdict(consistency_signals(numbers))
+    signals["consistency_modal_count"] = float(signals["consistency_modal_count"])
+    if not numeric:
+        del signals["consistency_modal_score"], signals["consistency_score_std"]
+    return signals
+
+
+def agreement_with_others(samples: Sequence[str | None]) -> list[float | None]:
+    """Return for each of several answers the proportion of the others that equal it; null for a single answer.
+
+    >>> agreement_with_others(["Paris", "paris ", None])
+    [0.5, 0.5, 0.0]
+    """
+    numbers, _ = _comparable(samples)
+    others = len(samples) - 1
+    return [(numbers.count(number) - 1) / others if others else None for number in numbers]
+
+
+def _comparable(samples: Sequence[str | None]) -> tuple[list[float | None], bool]:
+    """Return answers as numbers, equal for equal answers, and whether the answers themselves are numbers."""
     numbers = [as_number(sample) for sample in samples]
     numeric = all(
         sample is None or (number is not None and math.isfinite(number))
@@ -91,11 +112,7 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
         codes: dict[str, float] = {}
         texts = [None if sample is None else " ".join(sample.casefold().split()) for sample in samples]
         numbers = [None if text is None else codes.setdefault(text, float(len(codes))) for text in texts]
-    signals = asdict(consistency_signals(numbers))
-    signals["consistency_modal_count"] = float(signals["consistency_modal_count"])
-    if not numeric:
-        del signals["consistency_modal_score"], signals["consistency_score_std"]
-    return signals
+    return numbers, numeric
 
 
 def items_from_log(
@@ -190,7 +207,7 @@ def named_cluster(record: Mapping[str, msgspec.Raw], key: str, location: str, pa
     if key not in record:
         hint = _validate.suggestion(key, record)
         raise ArgumentError(
-            f"{location}: has no {key!r} in its {part}{hint}; it has: {', '.join(record) or 'none'}"
+            f"{location}: has no {key!r} in its {part}{hint}; it has: {list_names(record) or 'none'}"
         )
     value = scalar_or_none(record[key], location)
     if isinstance(value, bool) or not isinstance(value, (int, str)):

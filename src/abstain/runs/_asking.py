@@ -1,7 +1,8 @@
 """Send a question to a model and parse its reply strictly; after an unreadable reply, the question is sent once more.
 
 Only this module calls the evaluated model for an answer. Two unreadable replies are a failure with a reason, never an
-abstention. A refusal by the provider's content filter is an abstention.
+abstention. A refusal is an abstention, whether the provider's content filter refuses or the model in a message that the
+provider marks as a refusal.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
     ChatMessageUser,
+    ContentText,
     GenerateConfig,
     ModelOutput,
     ResponseSchema,
@@ -21,7 +23,7 @@ from inspect_ai.model import (
 from inspect_ai.util import JSONSchema
 
 from abstain.runs._prompts import PROMPTS
-from abstain.runs._replies import Reply, UnreadableReply
+from abstain.runs._replies import PROBLEMS, Reply, UnreadableReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,9 +37,10 @@ TOP_LOGPROBS = 5
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A conversation, the model's last output, and the content of its reply.
+    """A conversation that ends with the model's reply, its output, and its content.
 
-    An unreadable reply has the value None. `problem` is a key of `PROBLEMS` if the second reply was unreadable as well.
+    An unreadable reply has the value None. `problem` is a key of `PROBLEMS` if the reply is unreadable in part or as a
+    whole.
     """
 
     messages: list[ChatMessage]
@@ -53,27 +56,47 @@ async def ask_model(
     config: GenerateConfig,
     *,
     model: Model | None = None,
+    complete: bool = True,
 ) -> Exchange:
-    """Send messages and parse the reply; if it is unreadable, send the problem and parse the next reply."""
-    conversation = list(messages)
+    """Send messages and parse the reply; if it is unreadable, send the problem and parse the next reply.
+
+    A reply whose answer is readable counts, even if another field and the second reply are not. Without `complete`, it
+    counts without a second call.
+    """
     model = model or get_model()
-    reminded = False
-    while True:
-        output = await model.generate(conversation, config=config)
-        conversation.append(output.message if output.choices else ChatMessageAssistant(content=""))
-        if output.stop_reason == "content_filter":
-            return Exchange(conversation, output, Reply(), refused=True)
-        if output.stop_reason in ("max_tokens", "model_length"):
-            problem = UnreadableReply("cut_off")
-        else:
-            try:
-                return Exchange(conversation, output, parse(output.completion))
-            except UnreadableReply as unreadable:
-                problem = unreadable
-        if reminded:
-            return Exchange(conversation, output, problem.reply, problem.code)
-        conversation.append(ChatMessageUser(content=PROMPTS["reminder"].format(problem=problem)))
-        reminded = True
+    first = await _ask_once(messages, parse, config, model)
+    if first.problem is None or (first.reply is not None and not complete):
+        return first
+    reminder = PROMPTS["reminder"].format(problem=PROBLEMS[first.problem])
+    second = await _ask_once([*first.messages, ChatMessageUser(content=reminder)], parse, config, model)
+    if first.reply is not None and (second.reply is None or second.refused):
+        return first
+    return second
+
+
+async def _ask_once(
+    messages: Sequence[ChatMessage], parse: Callable[[str], Any], config: GenerateConfig, model: Model
+) -> Exchange:
+    output = await model.generate(list(messages), config=config)
+    conversation = [*messages, output.message if output.choices else ChatMessageAssistant(content="")]
+    if _is_refusal(output):
+        return Exchange(conversation, output, Reply(), refused=True)
+    if output.stop_reason in ("max_tokens", "model_length"):
+        return Exchange(conversation, output, problem="cut_off")
+    try:
+        return Exchange(conversation, output, parse(output.completion))
+    except UnreadableReply as unreadable:
+        return Exchange(conversation, output, unreadable.reply, unreadable.code)
+
+
+def _is_refusal(output: ModelOutput) -> bool:
+    """Return whether the provider refused, or marked a part of the message as the model's refusal."""
+    if output.stop_reason == "content_filter":
+        return True
+    content = output.message.content if output.choices else ""
+    return not isinstance(content, str) and any(
+        isinstance(part, ContentText) and bool(part.refusal) for part in content
+    )
 
 
 def config_for(form: ReplyForm | None = None, **settings: Any) -> GenerateConfig:
@@ -93,6 +116,7 @@ def token_dicts(output: ModelOutput) -> list[dict[str, Any]]:
     return [
         {
             "token": token.token,
+            "bytes": token.bytes,
             "logprob": token.logprob,
             "top_logprobs": [
                 {"token": top.token, "logprob": top.logprob} for top in token.top_logprobs or ()

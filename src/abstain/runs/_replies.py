@@ -19,6 +19,7 @@ from abstain.runs import _prompts
 # Larger scales are not listed value by value.
 _MOST_LISTED = 101
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+GRADES = ("correct", "incorrect", "not_attempted")
 # These sentences are sent to the model in the "reminder" of `_prompts`.
 PROBLEMS = {
     "empty": "the reply is empty",
@@ -31,6 +32,7 @@ PROBLEMS = {
     "no_confidence": 'the object has no "confidence" within its scale',
     "no_quotes": 'the object has no "quotes", a list of texts',
     "no_verdict": 'the object has no "same", true or false',
+    "no_grade": 'the object has no "grade", one of "correct", "incorrect" and "not_attempted"',
 }
 
 
@@ -67,6 +69,8 @@ class ReplyForm:
         scale: the lowest and highest possible number.
         confidence: the scale of the stated confidence; None if none is requested.
         quotes: True if quotes are requested.
+        reasoning: True if reasoning is requested before the answer. It is not read.
+        declining: the text that permits declining.
 
     >>> form = ReplyForm(scale=(0, 3), confidence=(1, 5))
     >>> form.parse('{"answer": 2, "confidence": "4"}')
@@ -83,6 +87,8 @@ class ReplyForm:
     scale: tuple[float, float] | None = None
     confidence: tuple[float, float] | None = None
     quotes: bool = False
+    reasoning: bool = False
+    declining: str = _prompts.PROMPTS["decline"]
 
     @property
     def instructions(self) -> str:
@@ -91,12 +97,16 @@ class ReplyForm:
             answer=self._answer_words() if self.answered else None,
             confidence=self.confidence,
             quotes=self.quotes,
+            declining=self.declining,
+            reasoning=self.reasoning,
         )
 
     def schema(self) -> dict[str, Any]:
         """Return the form as a JSON Schema; numbers are enumerated as text, which every provider accepts."""
         nothing = {"type": "null"}
         fields: dict[str, Any] = {}
+        if self.reasoning:
+            fields["reasoning"] = {"type": "string"}
         if self.answered:
             fields["answer"] = {"anyOf": [_one_of(self._answers()), nothing]}
         if self.confidence is not None:
@@ -168,6 +178,14 @@ def parse_verdict(text: str) -> bool:
     if not isinstance(same, bool):
         raise UnreadableReply("no_verdict")
     return same
+
+
+def parse_grade(text: str) -> str:
+    """Return the grade of an answer, from a reply such as ``{"grade": "correct"}``."""
+    grade = _parse_object(text).get("grade")
+    if grade not in GRADES:
+        raise UnreadableReply("no_grade")
+    return str(grade)
 
 
 def _parse_object(text: str) -> dict[str, Any]:

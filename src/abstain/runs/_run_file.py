@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import platform
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ from abstain.errors import SignalError
 from abstain.items import Items, Outcome, Signal, identifiers, signals_of_row
 from abstain.readers import read
 from abstain.runs import _prompts
-from abstain.runs.measures import CONSISTENCY_KEYS, TOKEN_KEYS
+from abstain.runs.measures import AGREEMENT, ANSWER_PROBABILITY, CONSISTENCY_KEYS, TOKEN_KEYS
+from abstain.runs.questions import examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ def confidences_of(path: Path, plan: RunPlan) -> tuple[list[str], dict[str, str]
 def _consistency_samples(log: FinishedLog, ids: Sequence[str]) -> dict[str, Any]:
     """Return the column of sampled answers, if there are any: lists cannot be signals."""
     samples_of = {}
-    for sample in log.log.samples or []:
+    for sample in log.samples():
         score = (sample.scores or {}).get("answer_scorer")
         samples = (score.metadata or {}).get(_SAMPLES) if score is not None else None
         if samples is not None:
@@ -134,8 +135,8 @@ def _recorded_signals(plan: SignalPlan) -> tuple[str, ...]:
     """Return the signals that a plan records."""
     return (
         *(("verbalized_confidence",) if plan.verbalized is not None else ()),
-        *(TOKEN_KEYS if plan.tokens else ()),
-        *(CONSISTENCY_KEYS if plan.consistency else ()),
+        *((*TOKEN_KEYS, ANSWER_PROBABILITY) if plan.tokens else ()),
+        *((*CONSISTENCY_KEYS, AGREEMENT) if plan.consistency else ()),
         *(("p_true",) if plan.p_true else ()),
         *(("semantic_entropy",) if plan.equivalence is not None else ()),
         *(("llm_evidence_count", "evidence_unsupported_share") if plan.evidence else ()),
@@ -156,8 +157,10 @@ def _experiment(prepared: Prepared, log: FinishedLog) -> dict[str, Any]:
 
 def _provenance(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str, Any]:
     plan, questions = prepared.plan, prepared.questions
+    ignored = _ignored_settings(plan, log)
+    sampling_temperature = None if "temperature" in ignored else plan.signals.temperature
     consistency = (
-        {"consistency_n_samples": plan.signals.samples, "consistency_temperature": plan.signals.temperature}
+        {"consistency_n_samples": plan.signals.samples, "consistency_temperature": sampling_temperature}
         if plan.signals.samples
         else {}
     )
@@ -169,22 +172,70 @@ def _provenance(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str,
         "participants_evaluated": len(set(items.cluster[items.outcome != Outcome.FAILED].tolist())),
         "consistency_enabled": plan.signals.consistency,
         **consistency,
+        **({"consistency_answer": plan.signals.answer} if plan.signals.consistency else {}),
         "signals": plan.signals.text,
-        "seed": plan.seed,
+        "grader": plan.grader,
+        "seed": None if "seed" in ignored else plan.seed,
         "structured_output": plan.structured,
-        "settings": {name: value for name, value in plan.settings.items() if value is not None},
+        "settings": {
+            name: value for name, value in plan.settings.items() if value is not None and name not in ignored
+        },
+        "ignored_settings": ignored,
         "prompts": {
             "version": _prompts.VERSION,
             "sha256": _prompts.sha256(),
             "texts": _prompts.PROMPTS,
+            "wording": asdict(plan.wording),
             "template": None if questions is None else questions.template,
-            "examples": len(prepared.examples[log.mode]),
+            "examples": _examples_per_prompt(prepared, log.mode),
         },
         "questions": {"path": plan.source, "sha256": None if questions is None else questions.sha256},
         "instrument": plan.table_options.get("instrument"),
         "log": str(log.path),
         "failures": dict(log.failures),
+        "base_url": plan.public_base_url,
+        "model_args": plan.public_model_args,
+        "usage": log.usage.content(plan),
     }
+
+
+def _ignored_settings(plan: RunPlan, log: FinishedLog) -> list[str]:
+    """Return the requested settings that were not sent, because the model does not support them.
+
+    Inspect omits such settings. It logs the first requests of a run as they were sent.
+    """
+    from inspect_ai.log import read_eval_log_samples  # noqa: PLC0415
+
+    ignored: set[str] = set()
+    requested = (plan.seed, plan.settings.get("temperature"), plan.sampling_temperature)
+    if all(value is None for value in requested):
+        return []
+    for sample in read_eval_log_samples(
+        str(log.path), all_samples_required=False, exclude_fields={"messages", "store", "attachments"}
+    ):
+        for event in sample.events:
+            if event.event != "model" or event.model != log.log.eval.model or event.call is None:
+                continue
+            ignored |= {
+                name
+                for name in ("seed", "temperature")
+                if getattr(event.config, name) is not None and not _has_key(event.call.request, name)
+            }
+    return sorted(ignored)
+
+
+def _has_key(record: Any, key: str) -> bool:
+    """Return whether an object or an object inside it has a key; lists, such as messages, are not searched."""
+    return isinstance(record, dict) and (
+        key in record or any(_has_key(value, key) for value in record.values())
+    )
+
+
+def _examples_per_prompt(prepared: Prepared, mode: str) -> int:
+    """Return the number of examples that each prompt shows."""
+    if prepared.questions is None:
+        return 0
+    return len(examples_of(prepared.questions.questions[0], prepared.examples[mode]))
 
 
 def _summary(

@@ -1,7 +1,8 @@
 """The signals of a run and the number of calls that they need, parsed from the option ``--signals``.
 
-``verbalized`` (``verbalized:0-100``), ``tokens``, ``consistency:5``, ``p_true``, ``semantic_entropy``
-(``semantic_entropy:judge=MODEL``) and ``evidence``, separated by commas. `solvers` measures them.
+``verbalized`` (``verbalized:0-100``), ``tokens``, ``consistency:5`` (``consistency:5:first``), ``p_true``,
+``semantic_entropy`` (``semantic_entropy:judge=MODEL``) and ``evidence`` (``evidence:verbatim``), separated by commas.
+`solvers` measures them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ DEFAULT_SCALE = (1.0, 5.0)
 DEFAULT_SAMPLES = 5
 DEFAULT_TEMPERATURE = 0.7
 MOST_SAMPLES = 1000
-NORMALISED = "normalised"
+NORMALISED, VERBATIM = "normalised", "verbatim"
 JUDGE = "judge="
+MODE, FIRST = "mode", "first"
+ANSWERS = (MODE, FIRST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,14 @@ class SignalPlan:
         tokens: True if log-probabilities are requested.
         samples: number of further samples per item.
         consistency: True if the agreement of the samples is recorded.
+        answer: the recorded answer if there is consistency: the "mode" of the samples if at least half of them have it,
+            or the "first" answer.
         temperature: the temperature of the samples.
         p_true: True if the model rates whether its answer is true.
         equivalence: how to decide that two samples mean the same: "normalised" (equal labels) or ``judge=MODEL``; None
             without semantic entropy.
         evidence: True if quotes are requested.
+        matching: how quotes are compared with the text: "normalised" or "verbatim".
 
     >>> plan = SignalPlan.parse("verbalized,tokens,consistency:3")
     >>> plan.samples, plan.calls, plan.verbalized
@@ -47,10 +53,12 @@ class SignalPlan:
     tokens: bool = False
     samples: int = 0
     consistency: bool = False
+    answer: str = MODE
     temperature: float = DEFAULT_TEMPERATURE
     p_true: bool = False
     equivalence: str | None = None
     evidence: bool = False
+    matching: str = NORMALISED
 
     @classmethod
     def parse(cls, text: str) -> SignalPlan:
@@ -110,7 +118,9 @@ class SignalPlan:
             "llm": self.evidence,
             "verbalized": self.verbalized is not None,
             "token_msp": self.tokens,
+            "answer_token_probability": self.tokens,
             "consistency": self.consistency,
+            "consistency_agreement": self.consistency,
             "p_true": self.p_true,
             "semantic_entropy": self.equivalence is not None,
         }
@@ -120,14 +130,15 @@ class SignalPlan:
     def text(self) -> str:
         """The plan as text for `parse`, without the temperature."""
         scale = "" if self.verbalized in (None, DEFAULT_SCALE) else ":{:g}-{:g}".format(*self.verbalized)
+        answer = "" if self.answer == MODE else f":{self.answer}"
         equivalence = "" if self.equivalence == NORMALISED else f":{self.equivalence}"
         parts = {
             f"verbalized{scale}": self.verbalized is not None,
             "tokens": self.tokens,
-            f"consistency:{self.samples}": self.consistency,
+            f"consistency:{self.samples}{answer}": self.consistency,
             "p_true": self.p_true,
             f"semantic_entropy{equivalence}": self.equivalence is not None,
-            "evidence": self.evidence,
+            "evidence" if self.matching == NORMALISED else f"evidence:{self.matching}": self.evidence,
         }
         return ",".join(part for part, is_recorded in parts.items() if is_recorded)
 
@@ -146,17 +157,27 @@ def _parse_scale(detail: str) -> dict[str, Any]:
 
 
 def _parse_samples(detail: str) -> dict[str, Any]:
-    if detail and not detail.isdecimal():
-        raise ArgumentError(f"consistency takes a number of samples, such as consistency:5, got {detail!r}")
-    count = int(detail) if detail else DEFAULT_SAMPLES
+    number, _, answer = detail.partition(":")
+    if (number and not number.isdecimal()) or answer not in ("", *ANSWERS):
+        raise ArgumentError(
+            "consistency takes a number of samples and optionally the recorded answer, mode or first, such as "
+            f"consistency:5 or consistency:5:first, got {detail!r}"
+        )
+    count = int(number) if number else DEFAULT_SAMPLES
     _validate.whole(count, "the samples of consistency", least=1, most=MOST_SAMPLES)
-    return {"samples": count, "consistency": True}
+    return {"samples": count, "consistency": True, "answer": answer or MODE}
 
 
 def _parse_equivalence(detail: str) -> dict[str, Any]:
     if detail not in ("", NORMALISED) and not (detail.startswith(JUDGE) and detail != JUDGE):
         raise ArgumentError(f"semantic_entropy takes {NORMALISED} or {JUDGE}MODEL, got {detail!r}")
     return {"equivalence": detail or NORMALISED}
+
+
+def _parse_matching(detail: str) -> dict[str, Any]:
+    if detail not in ("", NORMALISED, VERBATIM):
+        raise ArgumentError(f"evidence takes {NORMALISED} or {VERBATIM}, got {detail!r}")
+    return {"evidence": True, "matching": detail or NORMALISED}
 
 
 def _flag(name: str) -> Callable[[str], dict[str, Any]]:
@@ -174,5 +195,5 @@ _PARSERS: dict[str, Callable[[str], dict[str, Any]]] = {
     "consistency": _parse_samples,
     "p_true": _flag("p_true"),
     "semantic_entropy": _parse_equivalence,
-    "evidence": _flag("evidence"),
+    "evidence": _parse_matching,
 }

@@ -77,13 +77,23 @@ class QuestionSet:
     scale: tuple[float, float] | None = None
     instrument: WordedInstrument | None = None
 
+    @property
+    def has_free_text(self) -> bool:
+        """True if the answer of a question is neither a choice nor a number on a scale."""
+        return self.scale is None and any(question.choices is None for question in self.questions)
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that the prompt shows with its answer (None: the model should decline)."""
+    """A question that the prompt shows with its answer (None: the model should decline).
+
+    Attributes:
+        item: the item of an instrument that the example belongs to; None if it is shown with every question.
+    """
 
     prompt: str = field(repr=False)
     answer: str | None
+    item: int | str | None = None
 
 
 def read_questions(
@@ -153,11 +163,14 @@ def read_questions(
 
 
 def read_examples(table: str | os.PathLike[str], questions: QuestionSet, **named: Any) -> list[Example]:
-    """Read the examples of a few-shot prompt from a table like that of the questions; the two must not overlap."""
-    if questions.instrument is not None:
-        raise ArgumentError("an instrument supports no examples; omit them, or pass a table of questions")
+    """Read the examples of a few-shot prompt from a table like that of the questions; the two must not overlap.
+
+    For an instrument, a row is a participant. Each of its items is an example for the questions about the same item.
+    """
     options = {name: value for name, value in named.items() if name not in ("limit", "needs_text")}
     example_set = read_questions(table, **options)
+    if questions.instrument is not None:
+        return _participant_examples(table, example_set, questions)
     prompts = {question.prompt for question in questions.questions}
     for row, example in enumerate(example_set.questions):
         if example.prompt in prompts:
@@ -176,8 +189,36 @@ def read_examples(table: str | os.PathLike[str], questions: QuestionSet, **named
     ]
 
 
+def _participant_examples(
+    table: str | os.PathLike[str], example_set: QuestionSet, questions: QuestionSet
+) -> list[Example]:
+    assert questions.instrument is not None
+    participants = {str(question.cluster) for question in questions.questions}
+    texts = {question.text for question in questions.questions}
+    items = len(questions.instrument.instrument.items)
+    for number, example in enumerate(example_set.questions):
+        if str(example.cluster) in participants or example.text in texts:
+            raise DataError(
+                f"{example_set.label}: the example at {row_of_file(expand(table), number // items)} is one of the "
+                f"participants of {questions.label}; remove it, because examples must not contain the evaluated "
+                "participants"
+            )
+    return [Example(example.prompt, example.truth, example.item) for example in example_set.questions]
+
+
+def examples_of(question: Question, examples: Iterable[Example]) -> list[Example]:
+    """Return the examples that are shown with a question: for an instrument, those of its item.
+
+    >>> question = Question("300:Sleep", "Sleep", 300, "How is the sleep?", "2")
+    >>> examples = [Example("How tired?", "1", "Tired"), Example("How is the sleep?", "3", "Sleep")]
+    >>> [example.answer for example in examples_of(question, examples)]
+    ['3']
+    """
+    return [example for example in examples if example.item in (None, question.item)]
+
+
 def with_examples(prompt: str, examples: Iterable[Example]) -> str:
-    """Return a prompt that begins with examples.
+    """Return a prompt that begins with examples; see `examples_of` for those of a question.
 
     >>> with_examples("Is 7 prime?", [Example("Is 4 prime?", "no")]).splitlines()[2:4]
     ['Is 4 prime?', 'Answer: no']

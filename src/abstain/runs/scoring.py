@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, Score, Scorer, Target, scorer
 
 from abstain import labels
 from abstain.errors import ArgumentError
 from abstain.integrations.inspect import METRICS
-from abstain.runs._replies import PROBLEMS
+from abstain.runs._asking import ask_model, config_for
+from abstain.runs._prompts import PROMPTS
+from abstain.runs._replies import PROBLEMS, parse_grade
 from abstain.runs.solvers import ABSTAINED, ANSWERED, FAILED, RECORD
 
 if TYPE_CHECKING:
@@ -18,14 +21,22 @@ if TYPE_CHECKING:
 __all__ = ["answer_scorer"]
 
 UNREADABLE = "invalid_response_format"
+UNGRADED = "no_grade"
 
 
 @scorer(metrics=[METRICS["coverage"](), METRICS["selective_accuracy"]()])
-def answer_scorer() -> Scorer:
+def answer_scorer(grader: str | None = None) -> Scorer:
     """Score an answer of the solvers in `abstain.runs`: C or I, N for an abstention, NaN for an unreadable reply.
 
     On a scale, the score is ``1 - |answer - target| / (high - low)``. ``Score.metadata`` contains the signals by name
     and the target as text. A sample without a target is not scored.
+
+    Free text is right if it is the target, without regard to case and blanks. With a `grader`, that model grades other
+    answers as correct (C), incorrect (I) or not attempted (N), and ``Score.metadata`` contains its name and grade. An
+    answer whose grade is unreadable twice is not scored.
+
+    Args:
+        grader: the name of the model that grades free text.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -37,9 +48,32 @@ def answer_scorer() -> Scorer:
         metadata: dict[str, Any] = {**record.get("signals", {}), "target": target.text}
         if record.get("problem"):
             metadata["unread"] = record["problem"]
+        is_free_text = record["form"]["scale"] is None and record["form"]["choices"] is None
+        if (
+            grader is not None
+            and is_free_text
+            and target.text
+            and record["outcome"] == ANSWERED
+            and not _same(record["answer"], target.text)
+        ):
+            return await _grade(grader, state.input_text, record["answer"], target.text, metadata)
         return _score(record, target.text, metadata)
 
     return score
+
+
+async def _grade(grader: str, question: str, answer: str, target: str, metadata: dict[str, Any]) -> Score:
+    """Return the score of an answer that a model grades."""
+    prompt = PROMPTS["grade"].format(question=question, target=target, answer=answer)
+    exchange = await ask_model(
+        [ChatMessageUser(content=prompt)], parse_grade, config_for(temperature=0.0), model=get_model(grader)
+    )
+    grade = None if exchange.refused else exchange.reply
+    metadata |= {"grader": grader, "grade": grade}
+    if grade is None:
+        return Score.unscored(reason=UNGRADED, answer=answer, metadata=metadata)
+    value = {"correct": CORRECT, "incorrect": INCORRECT, "not_attempted": NOANSWER}[grade]
+    return Score(value=value, answer=answer, metadata=metadata)
 
 
 def _score(record: dict[str, Any], target: str, metadata: dict[str, Any]) -> Score:

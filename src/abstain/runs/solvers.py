@@ -8,7 +8,8 @@
 
 `ask` combines all of them, with the syntax of ``--signals``. As separate steps: `verbalized_confidence`,
 `token_signals` and `evidence` before `may_abstain` extend its call; after it, the first and the last make a separate
-call. `consistency`, `p_true` and `semantic_entropy` come after it. Signals are kept in the sample's store under
+call. `consistency`, `p_true` and `semantic_entropy` come after it. `consistency` is the first of them, because it may
+replace the answer. Signals are kept in the sample's store under
 `RECORD`, and `answer_scorer` writes them to ``Score.metadata`` and thus to the log. The possible answers come from the
 arguments of `may_abstain`, from ``choices`` or ``scale`` in the sample's metadata, or from the choices of the sample,
 which are then answered by letter.
@@ -20,7 +21,7 @@ import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from inspect_ai.model import ChatMessageUser, get_model
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
@@ -28,14 +29,23 @@ from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.runs import measures
 from abstain.runs._asking import TOP_LOGPROBS, Exchange, ask_model, config_for, token_dicts
-from abstain.runs._prompts import PROMPTS
+from abstain.runs._prompts import PROMPTS, Wording
 from abstain.runs._replies import Reply, ReplyForm, parse_verdict
-from abstain.runs._signal_plan import DEFAULT_SAMPLES, DEFAULT_TEMPERATURE, JUDGE, NORMALISED, SignalPlan
+from abstain.runs._signal_plan import (
+    ANSWERS,
+    DEFAULT_SAMPLES,
+    DEFAULT_TEMPERATURE,
+    JUDGE,
+    MODE,
+    NORMALISED,
+    VERBATIM,
+    SignalPlan,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inspect_ai.model import ChatMessage, Model
+    from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 
 __all__ = [
     "RECORD",
@@ -66,6 +76,10 @@ def ask(
     temperature: float | None = None,
     structured: bool = True,
     seed: int | None = None,
+    system_message: str | None = None,
+    decline_instruction: str | None = None,
+    confidence_target: float | None = None,
+    reasoning: bool = False,
 ) -> Solver:
     """Ask the question, allow the model to decline, and record signals.
 
@@ -75,6 +89,11 @@ def ask(
         temperature: the temperature of further samples. Default: 0.7.
         structured: False for a server that does not accept a schema.
         seed: passed to the provider; each further sample has a different one.
+        system_message: the system message. Default: that of the task, if it has one.
+        decline_instruction: the text that permits declining.
+        confidence_target: the probability of a right answer above which the model should answer, such as 0.75; it
+            replaces the text that permits declining.
+        reasoning: True for a field with reasoning in front of the answer.
     """
     # Inspect's command line splits a text at commas.
     text = signals if isinstance(signals, str) else ",".join(signals)
@@ -85,10 +104,11 @@ def ask(
     if plan.tokens:
         steps.append(token_signals())
     if plan.evidence:
-        steps.append(evidence(text_key))
-    steps.append(may_abstain(structured=structured, seed=seed))
+        steps.append(evidence(text_key, plan.matching))
+    wording = Wording(system_message, decline_instruction, confidence_target, reasoning)
+    steps.append(may_abstain(structured=structured, seed=seed, **asdict(wording)))
     if plan.samples and plan.consistency:
-        steps.append(consistency(plan.samples, plan.temperature))
+        steps.append(consistency(plan.samples, plan.temperature, plan.answer))
     if plan.p_true:
         steps.append(p_true())
     if plan.equivalence is not None:
@@ -109,6 +129,10 @@ def may_abstain(
     *,
     structured: bool = True,
     seed: int | None = None,
+    system_message: str | None = None,
+    decline_instruction: str | None = None,
+    confidence_target: float | None = None,
+    reasoning: bool = False,
 ) -> Solver:
     """Ask the sample's question, allow the model to decline, and read the reply strictly, with one retry.
 
@@ -117,38 +141,31 @@ def may_abstain(
         scale: the lowest and highest possible number. Default: that of the sample.
         structured: False for a server that does not accept a schema.
         seed: passed to the provider.
+        system_message: the system message. Default: that of the task, if it has one.
+        decline_instruction: the text that permits declining.
+        confidence_target: the probability of a right answer above which the model should answer, such as 0.75; it
+            replaces the text that permits declining.
+        reasoning: True for a field with reasoning in front of the answer.
     """
+    wording = Wording(system_message, decline_instruction, confidence_target, reasoning)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         record = _record(state)
         if "outcome" in record:
             raise ArgumentError("duplicate solver: a task can contain may_abstain or ask only once")
-        requested = record.pop("requested", {})
-        form = _reply_form(state, choices, scale, requested)
+        requested = record.setdefault("requested", {})
+        form = _reply_form(state, choices, scale, requested, wording)
         prompt = state.user_prompt
         prompt.text = f"{_question(state, prompt.text, choices)}\n\n{form.instructions}"
-        top_logprobs = requested.get("top_logprobs")
-        config = config_for(
-            form if structured else None,
-            seed=seed,
-            logprobs=True if top_logprobs else None,
-            top_logprobs=top_logprobs or None,
-        )
-        exchange = await ask_model(state.messages, form.parse, config)
+        if wording.system_message is not None:
+            state.messages = [
+                ChatMessageSystem(content=wording.system_message),
+                *(message for message in state.messages if message.role != "system"),
+            ]
         record |= {"asked": len(state.messages), "form": asdict(form), "structured": structured, "seed": seed}
-        state.messages, state.output = exchange.messages, exchange.output
-        record |= _outcome(exchange)
-        signals = record.setdefault("signals", {})
-        if top_logprobs:
-            tokens = token_dicts(exchange.output)
-            _warn_without_logprobs(tokens, "token_msp, token_pe and token_energy")
-            signals |= measures.token_record(tokens)
-        reply = exchange.reply or Reply()
-        if form.confidence is not None:
-            signals["verbalized_confidence"] = measures.stated_confidence(reply.confidence, form.confidence)
-        if form.quotes:
-            signals |= measures.quote_signals(reply.quotes, _text(state, requested["text_key"]))
-        return _save(state, record)
+        exchange = await ask_model(state.messages, form.parse, _answer_config(record, form, seed))
+        record["signals"] = {}
+        return _save(state, _use_reply(state, record, exchange))
 
     return solve
 
@@ -180,8 +197,10 @@ def verbalized_confidence(scale: tuple[float, float] | list[float] = (1.0, 5.0))
 def token_signals(top_logprobs: int = TOP_LOGPROBS) -> Solver:
     """Request log-probabilities, and record ``token_msp``, ``token_pe`` and ``token_energy`` of the reply.
 
+    ``answer_token_probability`` is the probability of the tokens of the answer itself, without the rest of the reply.
+
     Before `may_abstain`, the solver requests log-probabilities. After `may_abstain`, it uses those that the reply has.
-    If the backend returns none, all three signals are null, with one warning.
+    If the backend returns none, all of them are null, with one warning.
 
     Args:
         top_logprobs: number of alternatives per token.
@@ -191,52 +210,74 @@ def token_signals(top_logprobs: int = TOP_LOGPROBS) -> Solver:
         record = _record(state)
         if "outcome" not in record:
             return _request(state, record, top_logprobs=top_logprobs)
-        record["signals"] |= measures.token_record(token_dicts(state.output))
+        record["signals"] |= _token_signals(state.output)
         return _save(state, record)
 
     return solve
 
 
 @solver
-def evidence(text_key: str = "text") -> Solver:
-    """Request quotes, and count those that occur verbatim in the text: ``llm_evidence_count``.
+def evidence(text_key: str = "text", matching: str = NORMALISED) -> Solver:
+    """Request quotes, and count those that occur in the text: ``llm_evidence_count``.
 
     ``evidence_unsupported_share`` is the proportion of quotes that do not occur. Before `may_abstain`, the quotes are a
     field of the reply and need no further call. After `may_abstain`, they need a separate call.
 
     Args:
         text_key: the metadata key of the text.
+        matching: how a quote is compared with the text: "normalised" (case, blanks, typographic quotation marks, tags
+            and Unicode forms do not matter) or "verbatim".
     """
+    _validate.choice(matching, "matching", (NORMALISED, VERBATIM))
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         record = _record(state)
         text = _text(state, text_key)
         if "outcome" not in record:
-            return _request(state, record, quotes=True, text_key=text_key)
+            return _request(state, record, quotes=True, text_key=text_key, matching=matching)
         reply = await _follow_up(state, record, ReplyForm(answered=False, quotes=True))
-        record["signals"] |= measures.quote_signals(reply.quotes, text)
+        record["signals"] |= measures.quote_signals(reply.quotes, text, matching)
         return _save(state, record)
 
     return solve
 
 
 @solver
-def consistency(samples: int = DEFAULT_SAMPLES, temperature: float = DEFAULT_TEMPERATURE) -> Solver:
+def consistency(
+    samples: int = DEFAULT_SAMPLES, temperature: float = DEFAULT_TEMPERATURE, answer: str = MODE
+) -> Solver:
     """Draw further samples of the answer, and record the samples and their agreement.
 
-    A sample that is unreadable twice is excluded and counted in ``consistency_unread``.
+    By default, the most frequent answer of the samples (an abstention, too) replaces the answer if at least half of
+    the samples give it, together with the signals of the first sample that gives it. Then
+    ``consistency_modal_confidence`` describes the recorded answer. ``consistency_agreement`` always does: it is the
+    proportion of samples that give the recorded answer. If the first reply is unreadable and no answer has this
+    proportion, the first sample is the answer. A sample that is unreadable twice is excluded and counted in
+    ``consistency_unread``.
 
     Args:
         samples: number of samples; each needs a call.
         temperature: the temperature of the samples.
+        answer: "mode", or "first" to keep the first answer.
     """
     count = _validate.whole(samples, "samples", least=1)
+    _validate.choice(answer, "answer", ANSWERS)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         record = _asked_record(state, "consistency")
-        drawn = await _draw_samples(state, record, count, temperature)
+        exchanges = await _draw_samples(state, record, count, temperature)
+        drawn = _answers(exchanges)
+        first_answer = record["answer"]
+        if answer == MODE:
+            record = _answer_with_mode(state, record, exchanges)
         record["signals"] |= measures.answer_consistency(drawn)
-        record["signals"]["consistency_unread"] = count - len(drawn)
+        record["signals"] |= {
+            measures.AGREEMENT: (
+                None if record["outcome"] == FAILED else measures.answer_agreement(record["answer"], drawn)
+            ),
+            "consistency_first_answer": first_answer,
+            "consistency_unread": count - len(drawn),
+        }
         record["samples"] = drawn
         return _save(state, record)
 
@@ -290,7 +331,7 @@ def semantic_entropy(
         record = _asked_record(state, "semantic_entropy")
         drawn = record.get("samples")
         if drawn is None:
-            drawn = await _draw_samples(state, record, count, temperature)
+            drawn = _answers(await _draw_samples(state, record, count, temperature))
         if equivalence == NORMALISED:
             meanings: list[int] | None = measures.meanings_by_words(drawn)
         else:
@@ -330,7 +371,11 @@ def _request(state: TaskState, record: dict[str, Any], **options: Any) -> TaskSt
 
 
 def _reply_form(
-    state: TaskState, choices: list[str] | None, scale: list[float] | None, requested: dict[str, Any]
+    state: TaskState,
+    choices: list[str] | None,
+    scale: list[float] | None,
+    requested: dict[str, Any],
+    wording: Wording,
 ) -> ReplyForm:
     answers = choices or state.metadata.get("choices")
     ends = scale or state.metadata.get("scale")
@@ -342,6 +387,8 @@ def _reply_form(
         scale=_validate.scale(ends) if ends else None,
         confidence=_validate.scale(confidence) if confidence else None,
         quotes=bool(requested.get("quotes")),
+        reasoning=wording.reasoning,
+        declining=wording.declining,
     )
 
 
@@ -364,6 +411,65 @@ def _outcome(exchange: Exchange) -> dict[str, Any]:
     if reply.declined:
         return {"outcome": ABSTAINED, "answer": None, "problem": problem, "refused": exchange.refused}
     return {"outcome": ANSWERED, "answer": reply.answer, "problem": problem}
+
+
+def _use_reply(state: TaskState, record: dict[str, Any], exchange: Exchange) -> dict[str, Any]:
+    """Return the record with the outcome and the signals of a reply, which becomes the output of the sample."""
+    state.messages, state.output = exchange.messages, exchange.output
+    signals = _reply_signals(state, record, exchange)
+    return {
+        **record,
+        **_outcome(exchange),
+        "signals": {**record["signals"], **signals},
+        "signals_of_reply": list(signals),
+    }
+
+
+def _reply_signals(state: TaskState, record: dict[str, Any], exchange: Exchange) -> dict[str, Any]:
+    """Return the requested signals that a reply contains."""
+    requested, form, reply = record["requested"], _stored_form(record), exchange.reply or Reply()
+    signals: dict[str, Any] = {}
+    if requested.get("top_logprobs"):
+        signals |= _token_signals(exchange.output)
+    if form.confidence is not None:
+        signals["verbalized_confidence"] = measures.stated_confidence(reply.confidence, form.confidence)
+    if form.quotes:
+        signals |= measures.quote_signals(
+            reply.quotes, _text(state, requested["text_key"]), requested["matching"]
+        )
+    return signals
+
+
+def _token_signals(output: ModelOutput) -> dict[str, float | None]:
+    tokens = token_dicts(output)
+    _warn_without_logprobs(tokens, "the signals of tokens")
+    return {
+        **measures.token_record(tokens),
+        measures.ANSWER_PROBABILITY: measures.answer_probability(tokens, output.completion),
+    }
+
+
+def _answer_with_mode(
+    state: TaskState, record: dict[str, Any], exchanges: Sequence[Exchange]
+) -> dict[str, Any]:
+    """Return the record with the most frequent answer of the samples if at least half of them give it."""
+    describing = [
+        name
+        for name in record["signals"]
+        if name not in record["signals_of_reply"] and not name.startswith("semantic_")
+    ]
+    if describing:
+        raise ArgumentError(
+            f"consistency may replace the answer, which {', '.join(describing)} describes; put it directly after "
+            "may_abstain, or pass answer='first'"
+        )
+    samples = _answers(exchanges)
+    position = measures.modal_sample(samples)
+    if record["outcome"] == FAILED:
+        return _use_reply(state, record, exchanges[position or 0]) if samples else record
+    if position is None or measures.answer_agreement(record["answer"], [samples[position]]):
+        return record
+    return _use_reply(state, record, exchanges[position])
 
 
 def _warn_without_logprobs(tokens: Sequence[dict[str, Any]], signals: str) -> None:
@@ -394,22 +500,45 @@ async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) 
 
 async def _draw_samples(
     state: TaskState, record: dict[str, Any], count: int, temperature: float
-) -> list[str | None]:
-    """Return the readable samples of the answer, with None for an abstention."""
-    # The store turns tuples into lists.
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record["form"].items()
-    }
-    form = ReplyForm(**fields)
+) -> list[Exchange]:
+    """Return the samples with a readable answer."""
+    form = _stored_form(record)
     messages: list[ChatMessage] = state.messages[: record["asked"]]
 
     async def draw(number: int) -> Exchange:
         seed = None if record["seed"] is None else record["seed"] + 1 + number
-        config = config_for(form if record["structured"] else None, seed=seed, temperature=temperature)
-        return await ask_model(messages, form.parse, config)
+        config = _answer_config(record, form, seed, temperature)
+        return await ask_model(messages, form.parse, config, complete=False)
 
     exchanges = await collect(*(draw(number) for number in range(count)))
-    return [exchange.reply.answer for exchange in exchanges if exchange.reply is not None]
+    return [exchange for exchange in exchanges if exchange.reply is not None]
+
+
+def _answers(exchanges: Sequence[Exchange]) -> list[str | None]:
+    """Return the answers of readable replies, with None for an abstention."""
+    return [exchange.reply.answer for exchange in exchanges]
+
+
+def _answer_config(
+    record: dict[str, Any], form: ReplyForm, seed: int | None, temperature: float | None = None
+) -> GenerateConfig:
+    """Return the settings of a call for an answer and the signals of its reply."""
+    top_logprobs = record["requested"].get("top_logprobs") or None
+    return config_for(
+        form if record["structured"] else None,
+        seed=seed,
+        temperature=temperature,
+        logprobs=True if top_logprobs else None,
+        top_logprobs=top_logprobs,
+    )
+
+
+def _stored_form(record: dict[str, Any]) -> ReplyForm:
+    """Return the form of the answer's reply; the store turns tuples into lists."""
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record["form"].items()
+    }
+    return ReplyForm(**fields)
 
 
 async def _judged_meanings(state: TaskState, answers: Sequence[str | None], judge: Model) -> list[int] | None:
@@ -430,7 +559,7 @@ async def _judged_meanings(state: TaskState, answers: Sequence[str | None], judg
             verdict = await ask_model(
                 [ChatMessageUser(content=prompt)], parse_verdict, config_for(), model=judge
             )
-            if verdict.reply is None:
+            if verdict.reply is None or verdict.refused:
                 return None
             if verdict.reply:
                 meaning_of_label[label] = meaning

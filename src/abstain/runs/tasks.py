@@ -18,6 +18,7 @@ from abstain.runs.questions import (
     MODES,
     Example,
     QuestionSet,
+    examples_of,
     read_examples,
     read_questions,
     read_template,
@@ -55,6 +56,11 @@ def questions(
     instrument: str | None = None,
     limit: int | None = None,
     table_format: str | None = None,
+    system_message: str | None = None,
+    decline_instruction: str | None = None,
+    confidence_target: float | None = None,
+    reasoning: bool = False,
+    grader: str | None = None,
 ) -> Task:
     """Ask the questions of a table and allow the model to decline; the arguments are the options of `abstain run`.
 
@@ -78,6 +84,11 @@ def questions(
         instrument: the instrument whose items are the questions about each row.
         limit: the maximum number of items or participants.
         table_format: "csv", "parquet" or "jsonl". Default: detected from the content.
+        system_message: the system message.
+        decline_instruction: the text that permits declining.
+        confidence_target: the probability of a right answer above which the model should answer.
+        reasoning: True for a field with reasoning in front of the answer.
+        grader: the model that grades free text.
     """
     _validate.choice(mode, "mode", MODES)
     signals = signals if isinstance(signals, str) else ",".join(signals)
@@ -111,8 +122,12 @@ def questions(
             temperature=consistency_temperature,
             structured=structured,
             seed=seed,
+            system_message=system_message,
+            decline_instruction=decline_instruction,
+            confidence_target=confidence_target,
+            reasoning=reasoning,
         ),
-        scorer=answer_scorer(),
+        scorer=answer_scorer(grader),
         name=f"{Path(table).stem}-{mode}",
     )
 
@@ -132,7 +147,7 @@ def _make_sample(question: Question, question_set: QuestionSet, examples: list[E
         metadata[_TEXT_KEY] = question.text
     return Sample(
         id=question.id,
-        input=with_examples(question.prompt, examples),
+        input=with_examples(question.prompt, examples_of(question, examples)),
         target=question.truth or "",
         metadata=metadata,
     )

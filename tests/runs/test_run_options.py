@@ -1,0 +1,175 @@
+"""Options of `abstain run`: arguments of the provider, costs, the cache, and the task of a file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from abstain import read
+from abstain.errors import ArgumentError
+from abstain.runs import RunPlan, SignalPlan, prepare
+from runs.counting_server import serving_replies
+from runs.serving import MODEL, abstain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TASKS = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+
+def samples(word):
+    return [Sample(input=f"Is {word} {n} prime?", target="yes", id=n, metadata={"choices": ["yes"]}) for n in (1, 2)]
+
+@task
+def first():
+    return Task(dataset=samples("first"))
+
+@task
+def second():
+    return Task(dataset=samples("second"))
+"""
+
+
+def questions(folder: Path) -> Path:
+    path = folder / "questions.csv"
+    path.write_text("id,question,truth,choices\n1,Is 7 prime?,yes,yes|no\n2,Is 9 prime?,no,yes|no\n")
+    return path
+
+
+def digest(source: Path, **settings: Any) -> str:
+    plan = RunPlan(source=str(source), model="mockllm/model", log_dir=source.with_name("logs"), **settings)
+    return prepare(plan).digests["zero_shot"]
+
+
+@pytest.mark.slow
+def test_arguments_of_the_provider_are_typed_and_recorded_without_keys(tmp_path: Path) -> None:
+    arguments = ("--model-arg", "responses-api=false", "--model-arg", "api_key=sk-secret-1")
+    with serving_replies() as server:
+        address = server.address.replace("http://", "http://user:secret-2@")
+        done = abstain(
+            tmp_path,
+            "run",
+            questions(tmp_path),
+            "--model",
+            MODEL,
+            "--base-url",
+            address,
+            *arguments,
+            "-o",
+            "run.json",
+        )
+        paths = {body["path"] for body in server.bodies}
+    assert done.returncode == 0, done.stderr
+    # As a text, "false" would select the Responses API.
+    assert paths == {"/v1/chat/completions"}
+    run = (tmp_path / "run.json").read_text()
+    provenance = json.loads(run)["experiments"][0]["provenance"]
+    assert provenance["model_args"] == {"responses_api": False}
+    assert provenance["base_url"] == server.address
+    assert "secret" not in run + done.stdout
+
+
+def test_the_hash_of_a_run_contains_arguments_and_address_but_no_key(tmp_path: Path) -> None:
+    source = questions(tmp_path)
+    plain = digest(source)
+    assert digest(source, model_args={"device": "cpu"}) != plain
+    assert digest(source, base_url="http://127.0.0.1/v1") != plain
+    assert digest(source, model_args={"api_key": "sk-1", "default_headers": {}}) == digest(
+        source, model_args={"default_headers": {"Authorization": "Bearer 2"}}
+    )
+    assert digest(source, base_url="http://one@host/v1") == digest(source, base_url="http://two@host/v1")
+
+
+@pytest.mark.slow
+def test_one_task_of_a_file_is_selected_by_name(tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text(TASKS)
+    with serving_replies() as server:
+        arguments = ("--model", MODEL, "--base-url", server.address, "-o", "run.json")
+        both = abstain(tmp_path, "run", "tasks.py", *arguments)
+        unknown = abstain(tmp_path, "run", "tasks.py@third", *arguments)
+        assert server.requests == 0
+        done = abstain(tmp_path, "run", "tasks.py@second", *arguments)
+    assert both.returncode == unknown.returncode == 2
+    assert "tasks.py: contains 2 tasks (first, second); name one of them: tasks.py@first" in both.stderr
+    assert "tasks.py: contains no task 'third', but first, second" in unknown.stderr
+    assert done.returncode == 0, done.stderr
+    assert ["second" in str(body) for body in server.bodies] == [False, True, True]
+    assert len(read(tmp_path / "run.json")) == 2
+
+
+@pytest.mark.slow
+def test_tokens_and_costs_are_those_of_the_server(tmp_path: Path) -> None:
+    with serving_replies() as server:
+        arguments = ("run", questions(tmp_path), "--model", MODEL, "--base-url", server.address)
+        done = abstain(tmp_path, *arguments, "--price", "1000,4000", "-o", "run.json")
+    assert done.returncode == 0, done.stderr
+    # Two questions with 10 input tokens ($0.001 each) and 5 output tokens ($0.004 each).
+    assert f"used: 20 input and 10 output tokens of {MODEL} in " in done.stdout
+    assert ", $0.06\n" in done.stdout
+    usage = json.loads((tmp_path / "run.json").read_text())["experiments"][0]["provenance"]["usage"]
+    assert usage["tokens"] == {MODEL: {"input": 20, "output": 10}}
+    assert usage["cost"] == pytest.approx(0.06)
+    assert usage["seconds"] >= 0
+
+
+def test_a_dry_run_estimates_tokens_time_and_costs(tmp_path: Path) -> None:
+    source = questions(tmp_path)
+    options = (
+        "--signals",
+        "consistency:4",
+        "--max-tokens",
+        "10",
+        "--max-connections",
+        "2",
+        "--price",
+        "0,100000",
+    )
+    done = abstain(tmp_path, "run", source, "--model", MODEL, *options, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "2 items x 1 modes x 5 calls = 10 calls" in done.stdout
+    # Ten replies of at most 10 tokens, and 10 calls of 2 s on two connections.
+    assert "100 output tokens: $10.00" in done.stdout
+    assert "about 10 s, if a call takes 2 s and 2 run at a time" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_cache_answers_equal_requests(tmp_path: Path) -> None:
+    with serving_replies() as server:
+        arguments = ("run", questions(tmp_path), "--model", MODEL, "--base-url", server.address, "--cache")
+        runs = []
+        for name in ("one.json", "two.json"):
+            done = abstain(tmp_path, *arguments, "-o", name, INSPECT_CACHE_DIR=str(tmp_path / "cache"))
+            assert done.returncode == 0, done.stderr
+            runs.append(server.requests)
+    # Each run checks the server, and only the first asks the two questions.
+    assert runs == [1 + 2, 1 + 2 + 1]
+
+
+def test_a_cache_without_a_seed_would_make_samples_agree(tmp_path: Path) -> None:
+    source = questions(tmp_path)
+    signals = SignalPlan.parse("consistency:3")
+    with pytest.raises(ArgumentError, match="same reply for every sample of an answer"):
+        digest(source, signals=signals, settings={"cache": True})
+    assert digest(source, signals=signals, settings={"cache": True}, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--price", "1"), "--price needs two numbers"),
+        (("--price", "1,-1"), "price must be two numbers of at least 0"),
+        (("--max-failed", "1.5"), "--max-failed must be a proportion from 0 to 1"),
+        (("--max-failures", "-1"), "max_failures must be at least 0"),
+        (("--model-arg", "key=[1"), "--model-arg key: the value is not valid YAML"),
+    ],
+)
+def test_invalid_options_are_reported_before_any_call(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = abstain(tmp_path, "run", questions(tmp_path), "--model", MODEL, *options, "--dry-run")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
