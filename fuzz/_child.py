@@ -247,6 +247,17 @@ def _values(column: Any) -> list[Any]:
 def _frame(kind: str, table: Any) -> Any:
     if kind.endswith(":arrow"):
         return table
+    if kind.endswith(":relation"):
+        import duckdb  # noqa: PLC0415
+
+        return duckdb.from_arrow(table)
+    if kind.endswith((":typed", ":objects", ":categories")):
+        import pandas as pd  # noqa: PLC0415
+
+        if kind.endswith(":typed"):
+            return table.to_pandas(types_mapper=pd.ArrowDtype)
+        objects = pd.DataFrame(table.to_pydict(), dtype=object)
+        return objects if kind.endswith(":objects") else objects.astype("category")
     if kind.endswith(":pandas"):
         # In a column with missing values, pandas turns integers into floats, which changes large integers.
         return table.to_pandas(integer_object_nulls=_has_large_integers(table))

@@ -68,6 +68,7 @@ class Hunt:
         worker: the worker that runs the cases.
         deadline: the time to stop, as in `time.monotonic`.
         shrink_seconds: the time limit for shrinking a case.
+        shrink_commands: the largest number of commands for shrinking a case, which does not depend on the machine.
         cases: the number of commands so far.
         findings: the new defects.
         passed_over: known defects, such as those of the corpus, which are ignored.
@@ -76,6 +77,7 @@ class Hunt:
     worker: Worker
     deadline: float = float("inf")
     shrink_seconds: float = SHRINK_SECONDS
+    shrink_commands: float = float("inf")
     cases: int = 0
     findings: dict[str, Finding] = field(default_factory=dict)
     passed_over: set[str] = field(default_factory=set)
@@ -103,9 +105,10 @@ class Hunt:
 
     def _shrink(self, what: str, case: Case) -> Case:
         end = min(time.monotonic() + self.shrink_seconds, self.deadline)
+        last = self.cases + self.shrink_commands
 
         def shows_defect(smaller: Case) -> bool:
-            return time.monotonic() < end and what in self.violations(smaller)
+            return time.monotonic() < end and self.cases < last and what in self.violations(smaller)
 
         return shrink_case(case, shows_defect)
 
@@ -124,14 +127,16 @@ class _Target:
     what: str = ""
     smallest: Case | None = None
     end: float = float("inf")
+    last: float = float("inf")
 
     def check(self, case: Case) -> None:
         now = time.monotonic()
-        if now > min(self.end, self.hunt.deadline):
+        if now > min(self.end, self.hunt.deadline) or self.hunt.cases > self.last:
             raise _Over
         violations = self.hunt.violations(case)
         if violations and not self.what:
             self.what, self.end = violations[0], now + self.hunt.shrink_seconds
+            self.last = self.hunt.cases + self.hunt.shrink_commands
         if self.what in violations:
             if self.smallest is None or case.size < self.smallest.size:
                 self.smallest = case

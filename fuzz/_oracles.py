@@ -24,7 +24,7 @@ __all__ = ["ORACLES", "Violation", "find_violations"]
 # Further exit codes of commands that return a verdict.
 VERDICT_CODES = {"gate": (1, 4), "threshold": (1, 4)}
 # Limits of time and memory: a constant, plus a small multiple of the size of the input.
-SECONDS, SECONDS_PER_MEGABYTE = 8.0, 20.0
+SECONDS, SECONDS_PER_MEGABYTE = 16.0, 20.0
 MEMORY, MEMORY_PER_BYTE = 350 << 20, 100
 # Characters that control a terminal: C0 except tab and line feed, DEL, C1, and marks of the writing direction.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

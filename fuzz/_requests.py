@@ -26,6 +26,8 @@ _MANY_CLUSTERS = 401
 
 # ---------------------------------------------------------------------------------------------------------------- cells
 
+# The data frames in which a table is read, in addition to the formats of files.
+_FRAMES = ("polars", "arrow", "relation", "typed", "objects", "categories")
 _ODD_TEXT = (
     *(
         "",
@@ -394,7 +396,11 @@ def format_requests(draw: st.DrawFn) -> Case:
     if draw(st.booleans()):
         reading = draw(_reading(columns))
         commands = [("items:file", name, *reading) for name in files]
-        commands += [(f"items:{kind}", "t.parquet", *reading) for kind in ("polars", "arrow")]
+        # A DuckDB relation renames columns that differ only in case.
+        distinct = len({column.casefold() for column in columns}) == len(columns)
+        commands += [
+            (f"items:{kind}", "t.parquet", *reading) for kind in _FRAMES if distinct or kind != "relation"
+        ]
     else:
         options = draw(_requests(columns, "evaluate"))
         engine = draw(st.sampled_from(("numpy", "duckdb")))

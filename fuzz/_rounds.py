@@ -202,7 +202,7 @@ def _coverage_tables(draw: st.DrawFn) -> Table:
             "low": low,
             "high": [a + b for a, b in zip(low, column(st.sampled_from((0.0, 1.0, 2.5))), strict=True)],
             "set": column(st.sampled_from(("0|1", "1", "2|3|0", "0|1|2|3", "3"))),
-            "weight": column(st.sampled_from((1, 2, 5))),
+            "weight": [1, *column(st.sampled_from((0, 0.5, 1, 2, 5)))[1:]],
             "patient": column(st.integers(1, 4)),
             "site": column(st.sampled_from(("north", "south"))),
             "x": column(st.sampled_from((0.1, 0.2, 1.5, 7.0))),

@@ -341,3 +341,41 @@ def test_numbers_have_as_many_digits_as_their_interval_needs(
     assert call("evaluate", source, *READ).stdout == wide
     assert "digits must be from 0 to 9, got -1" in call("evaluate", source, *READ, "--digits", -1).stderr
     assert "-0.000" not in call("compare", source, source, *READ, "--metric", "accuracy,augrc,aurc").stdout
+
+
+def _errors_in_order(errors: list[float]) -> Items:
+    """Return 12 clusters, each with answers that have these errors."""
+    predictions = np.tile(errors, 12)
+    clusters = np.repeat(np.arange(12), len(errors))
+    return Items.from_arrays(
+        np.zeros(len(predictions)),
+        predictions,
+        confidence=np.full(len(predictions), 0.5),
+        cluster=clusters,
+        item=np.arange(len(predictions)),
+    )
+
+
+@pytest.mark.parametrize("interval", ["jackknife", "percentile"])
+@pytest.mark.parametrize("metric", ["mean_absolute_error", "augrc", "risk_at_coverage@1"])
+def test_a_difference_within_rounding_is_zero_and_decides_nothing(metric: str, interval: str) -> None:
+    """0.1 + 0.2 and 0.3 differ in the last digit of a float."""
+    systems = {"a": _errors_in_order([0.1, 0.2]), "b": _errors_in_order([0.3, 0.0])}
+    how = {"interval": interval, "resamples": 50 if interval == "percentile" else 0}
+    result = abstain.compare(systems, metrics=[metric], loss="abs", **how)
+    difference = result.difference("a", "b", metric)
+    assert difference.estimate.value == 0.0
+    assert difference.p == 1.0
+    assert difference.winner is None
+    delta = abstain.paired_delta(
+        lambda items: float(np.abs(items.truth - items.prediction).mean()), *systems.values()
+    )
+    assert delta.value == 0.0
+
+
+def test_a_single_cluster_with_a_margin_has_no_sample_size() -> None:
+    one = Items.from_arrays([0], [0], confidence=[0.5], item=["q"])
+    result = abstain.compare(
+        {"a": one, "b": one}, metrics=["accuracy"], margin=0.1, interval="bca", resamples=20
+    )
+    assert np.isnan(result.difference("a", "b", "accuracy").clusters_needed)

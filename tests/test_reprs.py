@@ -148,7 +148,7 @@ def test_every_representation_is_short() -> None:
 # Classes that are tested elsewhere, or that only the command line uses.
 ELSEWHERE = {
     *("Calibration", "TrainedCalibration", "VerbalizedCalibration"),  # see tests/calibrators
-    *("RunPlan", "Prepared", "SignalPlan", "QuestionSet", "Question", "Example"),
+    *("RunPlan", "Prepared", "SignalPlan", "QuestionSet", "Question", "Example", "Wording", "FinishedLog"),
     *(
         "BootstrapWeights",
         "JackknifeWeights",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from abstain.confidence import confidence_values, find_variant, is_calibrated, select, signals_needed
-from abstain.errors import ArgumentError, DataError, ResultWarning, at
+from abstain.errors import ArgumentError, DataError, ResultWarning, at, list_names
 
 if TYPE_CHECKING:
     import os
@@ -104,7 +104,7 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
         with at(f"confidence {name}", kind=DataError):
             predicted = calibration.calibrator.predict(confidence_values(items, base))
         if not _learned_from(calibration, base):
-            learned = ", ".join(calibration.feature_names) or "verbalized"
+            learned = list_names(calibration.feature_names) or "verbalized"
             message = (
                 f"the calibrator was fitted on {learned}, not on {base}: its values need not be probabilities"
             )
@@ -143,7 +143,7 @@ def _describe(calibration: Calibration) -> str:
     method = calibration.calibrator.method
     if not calibration.feature_names:
         return f"{method} of verbalized confidence, which verbalized_calibrated uses"
-    return f"{method} on {', '.join(calibration.feature_names)}"
+    return f"{method} on {list_names(calibration.feature_names)}"
 
 
 def _learned_from(calibration: Calibration, base: str) -> bool:

@@ -8,6 +8,7 @@ wrong value or row, and the remedy.
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import operator
 import re
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain._row_names import first_row_name, row_name
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, list_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 24
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}", re.ASCII)
 _LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
+# A suggestion is searched among the first options only, because the search is slow.
+_MOST_SUGGESTIONS = 1000
 
 # The remedy for a caller who passes arrays to a function that takes a source.
 FROM_ARRAYS = "for arrays, pass abstain.Items.from_arrays(truth, prediction, confidence=...)"
@@ -187,7 +190,7 @@ def coverages(values: Iterable[float], name: str) -> tuple[float, ...]:
     """Return a grid of coverages in (0, 1], ascending, that differ in the first two decimals."""
     grid = tuple(coverage(value, name) for value in values)
     if len({f"{value:.2f}" for value in grid}) != len(grid):
-        listed = ", ".join(f"{value:g}" for value in grid)
+        listed = list_names(f"{value:g}" for value in grid)
         raise ArgumentError(f"{name} must differ in the first two decimals, got {listed}")
     return tuple(sorted(grid))
 
@@ -255,7 +258,9 @@ def choice(value: str, name: str, options: Iterable[str]) -> str:
     """Return `value` if it is one of `options`; the error suggests the nearest and lists them all."""
     names = list(options)
     if value not in names:
-        raise ArgumentError(f"unknown {name} {value!r}{suggestion(value, names)}; known: {', '.join(names)}")
+        raise ArgumentError(
+            f"unknown {name} {list_names([value])!r}{suggestion(value, names)}; known: {list_names(names)}"
+        )
     return value
 
 
@@ -273,7 +278,10 @@ def unknown_argument(function: str, name: str, known: Iterable[str]) -> Argument
 
 def suggestion(value: str, options: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the option nearest to `value`, or an empty text if none is near."""
-    near = difflib.get_close_matches(str(value), list(options), n=1)
+    text = str(value)
+    if len(text) > _LONGEST_COLUMN:
+        return ""
+    near = difflib.get_close_matches(text, itertools.islice(options, _MOST_SUGGESTIONS), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 

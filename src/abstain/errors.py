@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "AbstainError",
@@ -84,6 +84,26 @@ class ResultWarning:
         return self.message
 
 
+# A message lists at most so many names, of at most so many characters each.
+_MOST_NAMES, _LONGEST_NAME, LONGEST_PATH = 20, 60, 4096
+
+
+def list_names(names: Iterable[object], *, longest: int = _LONGEST_NAME) -> str:
+    """Return names for a message: all of them, or the first ones and the number of the others.
+
+    Names of more than `longest` characters are cut.
+
+    >>> list_names(["a", "b", "c"])
+    'a, b, c'
+    >>> list_names(range(300_000)).partition("18, ")[2]
+    '19 and 299,980 more'
+    """
+    every = [name if isinstance(name, str) else str(name) for name in names]
+    shown = [name if len(name) <= longest else f"{name[:longest]}…" for name in every[:_MOST_NAMES]]
+    more = f" and {len(every) - len(shown):,} more" if len(every) > len(shown) else ""
+    return f"{', '.join(shown)}{more}"
+
+
 @contextlib.contextmanager
 def at(*locations: object, kind: type[AbstainError] = AbstainError) -> Iterator[None]:
     """Prefix the messages of errors with locations, such as a file or an argument, unless they already name one."""
@@ -92,7 +112,7 @@ def at(*locations: object, kind: type[AbstainError] = AbstainError) -> Iterator[
     except kind as problem:
         if any(str(location) in str(problem) for location in locations):
             raise
-        raise type(problem)(f"{', '.join(map(str, locations))}: {problem}") from None
+        raise type(problem)(f"{list_names(locations, longest=LONGEST_PATH)}: {problem}") from None
 
 
 def lacks_memory(problem: BaseException) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain._row_names import row_name
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, list_names
 from abstain.labels import EXACT
 from abstain.results import PREFIX
 
@@ -63,7 +63,7 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
         keys = [(*keys[pair // len(values)], values[pair % len(values)]) for pair in pairs.tolist()]
     if len(keys) > MOST_GROUPS:
         raise DataError(
-            f"{', '.join(names)} makes {len(keys):,} groups, and at most {MOST_GROUPS:,} are evaluated; name a column "
+            f"{list_names(names)} makes {len(keys):,} groups, and at most {MOST_GROUPS:,} are evaluated; name a column "
             "with fewer values, or add one to the table that combines values, such as a week instead of a time"
         )
     # Numbers of 16 bits are sorted in linear time.

@@ -21,7 +21,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._row_names import first_row_name, row_name, row_of_file
-from abstain.errors import ArgumentError, DataError, SignalError
+from abstain.errors import ArgumentError, DataError, SignalError, list_names
 
 if TYPE_CHECKING:
     import os
@@ -158,6 +158,8 @@ class Aggregation:
             clusters in each group of clusters that have an evaluated item of it.
         requested: True if the caller named the engine; otherwise a table that cannot be aggregated is loaded.
         random_units: True if rows have neither names nor an order, so that it is random which are left out together.
+        row_weight: the weight that counts as one row in an interval.
+        item_weight: the weight that counts as one item.
     """
 
     engine: str
@@ -169,6 +171,8 @@ class Aggregation:
     members_of_groups: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]] = field(repr=False)
     requested: bool = True
     random_units: bool = False
+    row_weight: float = 1.0
+    item_weight: float = 1.0
 
     @property
     def evaluated(self) -> Aggregation:
@@ -448,10 +452,25 @@ class Items:
         """The items with all labels that occur; an engine may have aggregated items of different labels."""
         return self if self.aggregation is None else self.aggregation.row_types
 
+    @property
+    def is_counted(self) -> Mask:
+        """True if the weight of the item is not 0. An item of weight 0 counts nowhere."""
+        return np.ones(len(self), np.bool_) if self.weight is None else self.weight > 0.0
+
+    @cached_property
+    def counted(self) -> Items:
+        """The items whose weight is not 0."""
+        return self if self.is_counted.all() else self.take(self.is_counted)
+
+    @property
+    def is_evaluated(self) -> Mask:
+        """True if the item belongs to N: answered or abstained, and with a weight that is not 0."""
+        return (self.outcome <= Outcome.ABSTAINED) & self.is_counted
+
     @cached_property
     def evaluated(self) -> Items:
-        """The items of N: answered and abstained ones only."""
-        kept = self.outcome <= Outcome.ABSTAINED
+        """The items of N."""
+        kept = self.is_evaluated
         if kept.all():
             return self
         evaluated = self.take(kept)
@@ -465,7 +484,7 @@ class Items:
     def clusters(self) -> int:
         """The number of clusters."""
         if self.aggregation is None or self.aggregation.members is None:
-            return len(self.cluster_ids)
+            return len(self.counted.cluster_ids)
         return self.aggregation.clusters
 
     @property
@@ -835,7 +854,7 @@ def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
         if missing.any():
             raise DataError(f"{name} is missing at {row_name(int(np.argmax(missing)))}; every item needs one")
         raise ArgumentError(
-            f"{name} must contain text or whole numbers, not {', '.join(sorted(kind.__name__ for kind in types))}"
+            f"{name} must contain text or whole numbers, not {list_names(sorted(kind.__name__ for kind in types))}"
         )
     return _validate.objects(names)
 

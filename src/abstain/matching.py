@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
-from abstain.errors import ArgumentError, DataError, ResultWarning
+from abstain.errors import ArgumentError, DataError, ResultWarning, list_names
 from abstain.items import Outcome, are_numbers, numbered
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Matching:
             )
             warnings.append(ResultWarning("truths_differ", f"{differ}: are they the same items?"))
         if self.evaluated < self.shared:
-            listed = ", ".join(f"{name} {count}" for name, count in self.left_out.items() if count)
+            listed = list_names(f"{name} {count}" for name, count in self.left_out.items() if count)
             lost = f"{self.shared - self.evaluated} of {self.shared} shared items are left out"
             warnings.append(ResultWarning("failed_items", f"{lost}: failed or without truth ({listed})"))
         if self.shared < self.total:
@@ -106,11 +106,15 @@ def match(
     for name, items in systems.items():
         if not len(items.evaluated):
             raise DataError(nothing_evaluated(name))
+    rows = {name: np.flatnonzero(items.is_counted) for name, items in systems.items()}
+    if by == ROWS:
+        check_equal_rows({name: len(items) for name, items in systems.items()})
+    systems = {name: items.counted for name, items in systems.items()}
     if by == NAMES and all(items.provenance.get("format") == "run" for items in systems.values()):
         kept, matching = _by_participant(systems, intersection_only=intersection_only)
     else:
         fields = known_by({name: items.unnamed for name, items in systems.items()}, by)
-        codes = _row_codes(systems) if by == ROWS else _name_codes(systems, fields)
+        codes = rows if by == ROWS else _name_codes(systems, fields)
         kept, matching = _by_item(systems, codes, fields, intersection_only=intersection_only)
     check_truths(matching, may_differ=truth_may_differ)
     return kept, matching
@@ -135,7 +139,7 @@ def _by_participant(
     if not len(shared):
         raise DataError(f"the systems have no {noun} in common; a comparison needs the same {noun}s")
     if any(unshared.values()) and not intersection_only:
-        listed = ", ".join(f"{count} only in {name}" for name, count in unshared.items())
+        listed = list_names(f"{count} only in {name}" for name, count in unshared.items())
         raise DataError(
             f"the systems do not have the same {noun}s: {listed}, {len(shared)} in all; to compare only those, set "
             "intersection_only=True (--intersection-only)"
@@ -273,17 +277,11 @@ def nothing_shared(shared: int, noun: str) -> str:
     return f"the systems have no item in common; a comparison needs the same {noun}s and items"
 
 
-def unequal_rows(sizes: Mapping[str, int]) -> str:
-    """Return the error for systems of different numbers of rows."""
-    listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    return f"rows can only be matched by their order if the systems have equally many: {listed}"
-
-
-def _row_codes(systems: Mapping[str, Items]) -> dict[str, Codes]:
-    sizes = {name: len(items) for name, items in systems.items()}
+def check_equal_rows(sizes: Mapping[str, int]) -> None:
+    """Raise if systems that are matched by the order of their rows have different numbers of rows."""
     if len(set(sizes.values())) > 1:
-        raise DataError(unequal_rows(sizes))
-    return {name: np.arange(size) for name, size in sizes.items()}
+        listed = list_names(f"{name} {size}" for name, size in sizes.items())
+        raise DataError(f"rows can only be matched by their order if the systems have equally many: {listed}")
 
 
 def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, Codes]:
@@ -315,7 +313,7 @@ def twice(name: str, location: str, by: tuple[str, ...]) -> str:
 def items_differ(total: int, shared: int, missing: Mapping[str, int], location: str) -> str:
     """Return the error for systems with different items; `location` is the first item that the first of them lacks."""
     lacking = {name: count for name, count in missing.items() if count}
-    listed = ", ".join(f"{name} lacks {count}" for name, count in lacking.items())
+    listed = list_names(f"{name} lacks {count}" for name, count in lacking.items())
     return (
         f"the systems do not have the same items: of {total} items {listed} (the first one that {next(iter(lacking))} "
         f"lacks: {location}), {shared} are in all; to compare only those, set intersection_only=True "

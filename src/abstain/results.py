@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._row_names import row_name
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, list_names
 from abstain.items import Items, Outcome, columns_from_rows, signals_from_rows, signals_of_row
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None)
         return own
     keys = dict.fromkeys(name for row in rows for name in row.metadata)
     if key not in keys:
-        listed = ", ".join(map(str, keys)) or "none"
+        listed = list_names(map(str, keys)) or "none"
         raise ArgumentError(
             f"unknown {field_name} key {key!r}{_validate.suggestion(key, keys)}; metadata keys: {listed}"
         )

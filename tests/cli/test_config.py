@@ -145,6 +145,26 @@ def test_gates_of_the_project_file_are_used_unless_the_call_has_one(run: Run, pr
     assert "aurc is" not in out
 
 
+@pytest.mark.parametrize("file", ["abstain.toml", "pyproject.toml"])
+def test_a_project_file_cannot_import_code(run: Run, project: Path, file: str) -> None:
+    module = f"harm_of_{file.partition('.')[0]}"
+    (project / f"{module}.py").write_text(
+        f"import os\nos.mkdir({str(project / 'harmed')!r})\nclass Metric: pass\n"
+    )
+    heading = "" if file == "abstain.toml" else "[tool.abstain]\n"
+    columns = COLUMNS_SET.replace("[columns]", "[tool.abstain.columns]" if heading else "[columns]")
+    (project / file).write_text(f'{heading}gates = ["{module}:Metric above 0.5"]\n{columns}')
+    code, out, err = run("gate", "t.csv")
+    assert (code, out) == (2, "")
+    assert "gates[0] names a metric by its import path, and a project file must not run code" in err
+    assert not (project / "harmed").exists()
+    # On the command line, the caller decides to import it.
+    code, _, err = run("gate", "t.csv", "--no-config", "--fail-if", f"{module}:Metric above 0.5")
+    assert code == 2
+    assert "a metric must be a BaseMetric" in err
+    assert (project / "harmed").exists()
+
+
 def test_the_project_file_names_systems(run: Run, project: Path) -> None:
     (project / "u.csv").write_text(TABLE)
     (project / "abstain.toml").write_text('[names]\nt = "the new one"\n' + COLUMNS_SET)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,29 @@ def test_apply_reports_its_decisions_and_a_drift() -> None:
     moved = call("apply", "policy.json", "moved.csv", "--column", "policy")
     assert "warning: the confidences have changed" in moved.stderr
     assert "the risk guarantee may be void" in moved.stderr
+
+
+def test_apply_keeps_cells_unless_a_safe_csv_is_requested() -> None:
+    chosen()
+    cells = ["=1+1", "+cmd", "-2.5", "-a", "@x", " =y", "\tz", "\uff1dw", "plain", '=1,"2"', ""]
+    Path("notes.csv").write_text(
+        '"=note",prob\n' + "".join(f'"{cell.replace(chr(34), chr(34) * 2)}",0.5\n' for cell in cells)
+    )
+
+    def rows(path: str) -> list[list[str]]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return list(csv.reader(file))
+
+    assert call("apply", "policy.json", "notes.csv", "-o", "kept.csv").exit_code == 0
+    assert [row[0] for row in rows("kept.csv")] == ["=note", *cells]
+    assert call("apply", "policy.json", "notes.csv", "-o", "safe.csv", "--safe-csv").exit_code == 0
+    unchanged = ("-2.5", "plain", "")
+    safe = [cell if cell in unchanged else f"'{cell}" for cell in cells]
+    assert [row[0] for row in rows("safe.csv")] == ["'=note", *safe]
+    assert rows("safe.csv")[0][1:] == ["prob", "decision"]
+    failed = call("apply", "policy.json", "notes.csv", "--safe-csv")
+    assert failed.exit_code == 2
+    assert "is for an output file" in failed.stderr
 
 
 @pytest.mark.parametrize(

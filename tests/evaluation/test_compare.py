@@ -56,14 +56,14 @@ def shuffled(items: Items, seed: int = 0) -> Items:
 
 
 def test_two_systems_by_hand() -> None:
-    """Twenty clusters of one item: A is wrong in ten of them, B in none."""
-    truth, item = [1] * 20, [f"q{i}" for i in range(20)]
-    sure = np.linspace(1, 0.5, 20)
-    a = Items.from_arrays(truth, [1] * 10 + [0] * 10, item=item, confidence=sure)
-    b = Items.from_arrays(truth, [1] * 20, item=item, confidence=sure)
+    """Forty clusters of one item: A is wrong in twenty of them, B in none."""
+    truth, item = [1] * 40, [f"q{i}" for i in range(40)]
+    sure = np.linspace(1, 0.5, 40)
+    a = Items.from_arrays(truth, [1] * 20 + [0] * 20, item=item, confidence=sure)
+    b = Items.from_arrays(truth, [1] * 40, item=item, confidence=sure)
     found = evaluated({"A": a, "B": b})
-    # The loss sum grows from 0 at 10 items to 10 at 20: a triangle of 10 by 10, divided by 20 squared.
-    assert found.systems["A"].estimate("augrc").value == pytest.approx(50 / 400)
+    # The loss sum grows from 0 at 20 items to 20 at 40: a triangle of 20 by 20, divided by 40 squared.
+    assert found.systems["A"].estimate("augrc").value == pytest.approx(200 / 1600)
     assert found.systems["B"].estimate("augrc").value == 0.0
     (difference,) = found.differences
     assert difference.estimate.value == pytest.approx(-0.125)
@@ -586,3 +586,86 @@ def test_every_pair_is_compared_once() -> None:
     found = evaluated(systems, resamples=50)
     pairs = {(each.left, each.right) for each in found.differences}
     assert pairs == set(itertools.combinations("0123", 2))
+
+
+def test_few_errors_give_few_degrees_of_freedom() -> None:
+    """The AUROC of correctness depends on the errors: in 4 clusters of one system, and in 6 of the other."""
+    generator = np.random.default_rng(2)
+
+    def system(clusters_with_errors: int) -> Items:
+        cluster = np.arange(60) // 3
+        wrong = (np.arange(60) % 3 == 0) & (cluster < clusters_with_errors)
+        return Items.from_arrays(
+            np.zeros(60, int),
+            wrong.astype(int),
+            confidence=generator.random(60),
+            cluster=cluster,
+            item=np.arange(60),
+        )
+
+    metrics = ["correctness_auroc", "prediction_rejection_ratio@augrc", "accuracy"]
+    result = compare({"a": system(4), "b": system(6)}, metrics=metrics)
+    degrees = [result.difference("a", "b", metric).estimate.degrees for metric in metrics]
+    assert degrees == pytest.approx([3.0, 3.0, 19.0])
+
+
+def test_coverages_at_a_risk_differ_by_the_ends_of_both_intervals() -> None:
+    """The coverage at a risk jumps between operating points, so its jackknife is not valid."""
+    generator = np.random.default_rng(4)
+    cluster = np.repeat(np.arange(40), 5)
+    truth = np.zeros(200, int)
+
+    def system(rate: float) -> Items:
+        wrong = (generator.random(200) < rate).astype(int)
+        confidence = np.round(generator.random(200) - 0.4 * wrong, 1)
+        return Items.from_arrays(truth, wrong, confidence=confidence, cluster=cluster, item=np.arange(200))
+
+    metric = "coverage_at_risk@0.1"
+    result = compare({"a": system(0.2), "b": system(0.2)}, metrics=metric)
+    left, right = (result.systems[name].estimate(metric) for name in "ab")
+    found = result.difference("a", "b", metric)
+    reach = max(
+        math.hypot(left.high - left.value, right.value - right.low),
+        math.hypot(left.value - left.low, right.high - right.value),
+    )
+    value = right.value - left.value
+    assert found.estimate.value == pytest.approx(value)
+    assert found.estimate.low == pytest.approx(max(value - reach, -1.0))
+    assert found.estimate.high == pytest.approx(min(value + reach, 1.0))
+    assert found.estimate.method == "from the intervals of both sides, t distribution"
+    assert found.verdict == "inconclusive"
+    assert found.p > 0.05
+
+
+def test_systems_without_wrong_answers_are_as_uncertain_as_one_more_of_them() -> None:
+    """Brier score of 20 right answers each, with confidences .9 and .8: a wrong one would cost .8 and .6 more.
+
+    The squared error is .01 or .04, and of a wrong answer .81 or .64. All rows agree in the difference of .03, apart
+    from one with another confidence, so that there is some spread.
+    """
+    truth, item = [1] * 20, np.arange(20)
+    a = Items.from_arrays(truth, truth, confidence=[0.9] * 20, item=item)
+    b = Items.from_arrays(truth, truth, confidence=[0.8] * 19 + [0.7], item=item)
+    result = compare({"a": a, "b": b}, metrics="brier_score")
+    found = result.difference("a", "b", "brier_score")
+    assert found.estimate.value == pytest.approx((19 * 0.04 + 0.09) / 20 - 0.01)
+    spread = np.array([0.03] * 19 + [0.08]).std(ddof=1) / math.sqrt(20)
+    costs = 0.8 / 20, (19 * 0.6 + 0.4) / 20 / 20
+    assert found.estimate.se == pytest.approx(math.hypot(spread, *costs))
+    assert found.verdict == "inconclusive"
+    assert found.estimate.method == "jackknife over 20 clusters and unseen wrong rows, t distribution"
+
+
+def test_a_metric_without_an_interval_has_no_interval_of_a_difference() -> None:
+    generator = np.random.default_rng(0)
+    truth = generator.normal(size=30)
+
+    def system(width: float) -> Items:
+        return Items.from_arrays(
+            truth, truth, item=np.arange(30), intervals=truth[:, None] + [[-width, width]]
+        )
+
+    metric = "interval_coverage_width_criterion@0.9"
+    found = compare({"a": system(1.0), "b": system(2.0)}, metrics=metric).difference("a", "b", metric)
+    assert found.estimate.interval is None
+    assert found.conclusion.startswith("not compared: no interval: it divides by the range of the truths")

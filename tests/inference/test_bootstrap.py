@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from abstain import ArgumentError, DataError, Items, bootstrap, evaluate, paired_delta
+from abstain import ArgumentError, DataError, Items, bootstrap, compare, evaluate, jackknife, paired_delta
 from abstain.inference import (
     BootstrapWeights,
     Estimate,
@@ -19,7 +20,7 @@ from abstain.inference import (
 )
 from abstain.inference._estimate import with_draws
 from abstain.losses import item_loss
-from abstain.metrics import Columns, measure_metrics, selective
+from abstain.metrics import BaseMetric, Columns, MetricScore, measure_metrics, selective
 from abstain.metrics.registry import METRICS
 from abstain.metrics.scales import Scale
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.resampling import Statistic
+    from abstain.results import EvaluationResult
 
 
 def some_items(seed: int = 0, clusters: int = 9, size: int = 4) -> Items:
@@ -142,6 +144,18 @@ class TestEstimates:
             assert 0.02 < p < 0.08
 
 
+def median(items: Items) -> float:
+    return float(np.median(items.prediction))
+
+
+class MedianPrediction(BaseMetric):
+    name = "median_prediction"
+    direction = "lower"
+
+    def compute(self, results: list[EvaluationResult]) -> MetricScore:
+        return MetricScore(self.name, float(np.median([result.prediction for result in results])))
+
+
 class TestCustomMetrics:
     def test_a_function_of_items_has_the_same_resamples_as_the_built_in_metric(self) -> None:
         items = some_items()
@@ -179,6 +193,63 @@ class TestCustomMetrics:
         with pytest.raises(DataError, match="rows are not matched by their order unless you request it"):
             paired_delta(aurc, bare, bare)
         assert paired_delta(aurc, bare, bare, match_by="rows", resamples=0).value == 0.0
+
+    def test_a_custom_mean_has_the_interval_of_the_built_in_metric(self) -> None:
+        items = some_items()
+        found = jackknife(aurc, items)
+        built_in = evaluate(items, loss="abs")["confidence"].aurc
+        assert found.se == pytest.approx(built_in.se, abs=1e-12)
+        assert found.method.startswith("jackknife over 9 clusters")
+
+    def test_a_median_has_the_spread_of_random_halves(self) -> None:
+        """Without any of 9 zeros, 2 ones and 9 twos, the median is still 1, but in halves of these rows it varies.
+
+        A half has ``zeros`` and ``twos`` with the multivariate hypergeometric probability, and its median is the mean
+        of its fifth and sixth row.
+        """
+        items = Items.from_arrays([0] * 20, [0] * 9 + [1, 1] + [2] * 9, cluster=np.arange(20))
+        squares = 0.0
+        for zeros, twos in itertools.product(range(10), repeat=2):
+            ones = 10 - zeros - twos
+            if 0 <= ones <= 2:
+                half = [0] * zeros + [1] * ones + [2] * twos
+                ways = math.comb(9, zeros) * math.comb(2, ones) * math.comb(9, twos)
+                squares += ways / math.comb(20, 10) * ((half[4] + half[5]) / 2 - 1) ** 2
+        found = jackknife(median, items)
+        assert found.value == 1.0
+        assert found.se == pytest.approx(math.sqrt(squares), rel=0.15)
+        assert found.method == "random halves of 20 clusters, t distribution"
+        limited = jackknife(median, items, low=0.0, high=2.0)
+        assert limited.method == "random halves of 20 clusters, t distribution, Wilson's score interval"
+        assert 0.0 < limited.low < limited.high < 2.0
+
+    def test_medians_that_agree_without_every_cluster_are_not_certainly_different(self) -> None:
+        """Without any single row, the medians are still 0 and 1. In halves of the rows, they often are the same."""
+        left = Items.from_arrays([0] * 21, [0] * 12 + [1] * 9, cluster=np.arange(21))
+        right = Items.from_arrays([0] * 21, [0] * 9 + [1] * 12, cluster=np.arange(21))
+        found = paired_delta(median, left, right, match_by="rows")
+        assert found.value == 1.0
+        assert found.method == "random halves of 21 clusters, t distribution"
+        assert found.low < 0.0
+
+    def test_metric_objects_and_functions_have_the_same_intervals(self) -> None:
+        options: dict[str, Any] = {"cluster": np.arange(20), "item": np.arange(20)}
+        left = Items.from_arrays([0] * 20, [0] * 9 + [1, 1] + [2] * 9, **options)
+        right = Items.from_arrays([0] * 20, [2] * 9 + [1, 1] + [0] * 9, **options)
+        result = compare({"left": left, "right": right}, metrics=[MedianPrediction])
+        for name, items in (("left", left), ("right", right)):
+            found = result.systems[name].estimate("median_prediction")
+            assert found.interval == pytest.approx(jackknife(median, items).interval)
+            assert found.method == "random halves of 20 clusters, t distribution"
+        difference = result.difference("left", "right", "median_prediction")
+        assert difference.estimate.interval == pytest.approx(paired_delta(median, left, right).interval)
+        assert difference.estimate.se > 0.5
+        assert difference.verdict == "inconclusive"
+
+    def test_the_bootstrap_does_not_need_halves(self) -> None:
+        items = Items.from_arrays([0] * 20, [0, 1] * 10, cluster=np.arange(20))
+        found = paired_delta(median, items, items, match_by="rows", interval="percentile", resamples=50)
+        assert found.method == "cluster bootstrap, percentile interval"
 
     def test_a_metric_that_is_sometimes_undefined_drops_those_resamples(self) -> None:
         items = Items.from_arrays([1, 1, 1], [1, 0, 0], abstained=[0, 1, 1])

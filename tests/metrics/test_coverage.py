@@ -118,8 +118,9 @@ def test_set_sizes_are_assigned_to_strata() -> None:
     assert size_stratum(np.array([0.0, 1.0, 2.0, 3.0]), size_borders(3, 2)).tolist() == [0, 0, 1, 1]
 
 
-def test_whole_is_false_for_fractional_weights() -> None:
+def test_rows_are_whole_if_their_weights_have_a_common_divisor() -> None:
     assert Rows(**weights_and_units(2)).whole
     assert Rows(**weights_and_units(2, [2.0, 0.0])).whole
-    assert not Rows(**weights_and_units(2, [0.5, 1.0])).whole
+    assert Rows(**weights_and_units(2, [0.5, 0.75])).items_in_rows.tolist() == [2.0, 3.0]
+    assert not Rows(**weights_and_units(2, [1.0, np.sqrt(2.0)])).whole
     assert Rows(**weights_and_units(2)).weight.tolist() == [1.0, 1.0]

@@ -15,6 +15,7 @@ import pytest
 
 import abstain
 from abstain import Estimate, Items
+from abstain.inference.calibration import calibration_estimates
 from abstain.metrics.registry import METRICS, MetricSpecification
 
 EVERY = pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
@@ -77,19 +78,62 @@ def check_same(found: Estimate, expected: Estimate, tolerance: float = 1e-9) -> 
         assert found.interval == pytest.approx(expected.interval, rel=tolerance, abs=tolerance)
 
 
+WEIGHTS = {
+    "whole": np.random.default_rng(1).integers(1, 4, CLUSTERS * SIZE).astype(float),
+    "fractional": 0.1 + np.random.default_rng(1).random(CLUSTERS * SIZE),
+}
+
+
 @cache
-def reweighted(factor: float) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
-    weight = np.random.default_rng(1).integers(1, 4, CLUSTERS * SIZE).astype(float)
-    return evaluate(rows() | {"weight": weight}), evaluate(rows() | {"weight": factor * weight})
+def reweighted(kind: str, factor: float) -> dict[str, Estimate]:
+    return evaluate(rows() | {"weight": factor * WEIGHTS[kind]})
 
 
 @EVERY
-@pytest.mark.parametrize("factor", [0.01, 3.0, 100.0])
-def test_the_unit_of_the_weights_does_not_matter(metric: MetricSpecification, factor: float) -> None:
-    first, second = (by_key[metric.key] for by_key in reweighted(factor))
-    if second.value != pytest.approx(first.value, rel=1e-9):
-        pytest.skip("the value depends on the size of one item")
-    check_same(second, first)
+@pytest.mark.parametrize("factor", [1e-60, 0.01, 3.0, 1e9])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_the_unit_of_the_weights_does_not_matter(
+    metric: MetricSpecification, kind: str, factor: float
+) -> None:
+    check_same(reweighted(kind, factor)[metric.key], reweighted(kind, 1.0)[metric.key])
+
+
+@cache
+def with_rows_of_weight_zero(kind: str) -> dict[str, Estimate]:
+    """Return the estimates with further rows of weight 0, most of them in further clusters."""
+    unused = take(rows(5), np.arange(40)) | {"weight": np.zeros(40)}
+    unused["cluster"] = unused["cluster"] + CLUSTERS - 2
+    return evaluate(join(rows() | {"weight": WEIGHTS[kind]}, unused))
+
+
+@EVERY
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_rows_of_weight_zero_change_nothing(metric: MetricSpecification, kind: str) -> None:
+    found, expected = with_rows_of_weight_zero(kind)[metric.key], reweighted(kind, 1.0)[metric.key]
+    check_same(found, expected)
+    assert (found.n, found.clusters) == (expected.n, expected.clusters)
+
+
+@pytest.mark.parametrize("interval", ["jackknife", "percentile"])
+def test_clusters_of_weight_zero_change_no_other_interval(interval: str) -> None:
+    columns = rows() | {"weight": WEIGHTS["fractional"]}
+    columns["abstained"] = np.zeros(CLUSTERS * SIZE, np.bool_)
+    unused = take(columns, np.arange(40)) | {"weight": np.zeros(40)}
+    unused["cluster"] = unused["cluster"] - 100
+    estimates = []
+    for part in (columns, join(unused, columns)):
+        own = {"cluster": part["cluster"], "sample_weight": part["weight"]}
+        how: dict[str, Any] = {"interval": interval, "resamples": 50 if interval == "percentile" else 0}
+        bounds = abstain.evaluate_intervals(part["truth"], part["intervals"], nominal=0.9, **own, **how)
+        sets = abstain.evaluate_sets(part["truth"], part["sets"], nominal=0.9, **own, **how)
+        correct = part["truth"] == part["prediction"]
+        calibration = calibration_estimates(correct, part["confidence"], **own, **how)
+        estimates.append(
+            [bounds.by_nominal[0]["coverage"], sets.by_nominal[0]["coverage"], *calibration.values()]
+        )
+    for found, expected in zip(*estimates, strict=True):
+        check_same(found, expected)
+        assert found.clusters == expected.clusters == CLUSTERS
 
 
 @cache

@@ -146,6 +146,17 @@ def test_a_weight_is_a_repetition(metric: MetricSpecification) -> None:
 
 
 @EVERY
+def test_only_the_ratios_of_weights_matter(metric: MetricSpecification) -> None:
+    rng = np.random.default_rng(15)
+    for rows in [sound(), *many(15)]:
+        for weight in (rng.integers(1, 4, len(rows)).astype(float), 0.1 + rng.random(len(rows))):
+            weighted = replace(rows, weight=weight, shared={})
+            if metric.problem(weighted) is None:
+                scaled = replace(rows, weight=0.01 * weight, shared={})
+                assert same(called(metric, scaled), called(metric, weighted))
+
+
+@EVERY
 def test_clusters_only_determine_which_rows_are_drawn_together(metric: MetricSpecification) -> None:
     rng = np.random.default_rng(5)
     for rows in [sound(), *many(5)]:

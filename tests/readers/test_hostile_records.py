@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from abstain import AbstainError, Items, evaluate, read
+from abstain import AbstainError, ArgumentError, Items, compare, evaluate, read
 from abstain.calibrators import read_calibration
 from abstain.readers import load_evaluation_file
 from examples import load
@@ -382,3 +382,43 @@ def test_a_lone_surrogate_is_not_written(tmp_path: Path, column: str) -> None:
         with pytest.raises(AbstainError, match="half of a character"):
             write(tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def many_experiments(path: Path) -> Path:
+    path.write_text(json.dumps({"experiments": [{}] * 30_000}))
+    return path
+
+
+def many_clusters(path: Path) -> Path:
+    names = [f"{'long name ' * 20}{row}" for row in range(500)]
+    rows = [{"truth": 1, "prediction": 1, "site": name, **dict.fromkeys(names[:300], 0.5)} for name in names]
+    path.write_text(json.dumps(rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("write", "arguments", "more"),
+    [
+        (many_experiments, {}, "and 29,980 more"),
+        (many_experiments, {"mode": "few_shot"}, "and 29,980 more"),
+        (many_clusters, {"truth": "label"}, "no column 'label'"),
+        (
+            many_clusters,
+            {"signals": ["unknown"], "truth": "truth", "prediction": "prediction"},
+            "no column 'unknown'",
+        ),
+    ],
+)
+def test_the_length_of_a_message_does_not_grow_with_the_file(
+    write: Callable[[Path], Path], arguments: dict[str, Any], more: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AbstainError, match=more) as problem:
+        read(write(tmp_path / "file.json"), **arguments)
+    assert len(str(problem.value)) < 6000
+
+
+def test_many_names_of_systems_or_groups_are_not_all_listed() -> None:
+    items = Items.from_arrays([1, 0], [1, 1], confidence=[0.5, 0.6], item=["a", "b"])
+    result = compare({f"system {number}": items for number in range(25)}, metrics="accuracy")
+    with pytest.raises(ArgumentError, match="system 19 and 5 more"):
+        result.only  # noqa: B018

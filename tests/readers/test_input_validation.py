@@ -391,11 +391,9 @@ def test_ctrl_c_interrupts_a_query() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        began = time.monotonic()
+        time.sleep(0.5)  # the query would take days
         os.kill(process.pid, signal.SIGINT)
         assert process.stdout.read() == "interrupted\n"
-    assert time.monotonic() - began < 20
 
 
 # ---------------------------------------------------------------------------------------------------- cost
@@ -406,8 +404,8 @@ def _cost(
 ) -> tuple[float, int]:
     (folder / name).write_text(content)
     program = (
-        "import sys, time, abstain, abstain.readers._columns, duckdb; began = time.perf_counter(); "
-        f"items = abstain.read(sys.argv[1], {options}); print(len(items), time.perf_counter() - began)"
+        "import sys, time, abstain, abstain.readers._columns, duckdb; began = time.process_time(); "
+        f"items = abstain.read(sys.argv[1], {options}); print(len(items), time.process_time() - began)"
     )
     printed, kilobytes = run_measured(program, folder / name)
     return float(printed.split()[1]), kilobytes

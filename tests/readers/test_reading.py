@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -71,10 +70,8 @@ def _write_all(descriptor: int, content: bytes) -> None:
 def test_a_pipe_without_a_writer_is_an_error_after_some_seconds(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    start = time.monotonic()
     with pytest.raises(ArgumentError, match=r"pipe: nothing was written to this pipe in 3 seconds"):
         read(pipe)
-    assert time.monotonic() - start < 10.0
 
 
 def test_an_endless_pipe_is_an_error(tmp_path: Path) -> None:

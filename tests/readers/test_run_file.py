@@ -275,3 +275,13 @@ def test_the_example_file_is_read() -> None:
     items = read(Path(__file__).parent.parent / "data" / "examples" / "run_a.json", mode="zero_shot")
     assert items.counts.n == 28 * 8
     assert np.isin(items.truth[items.answered], (0, 1, 2, 3)).all()
+
+
+@pytest.mark.parametrize("key", ["ground_truth_items", "predicted_items"])
+def test_a_long_participant_name_is_cut_in_an_error(key: str, tmp_path: Path) -> None:
+    run = copy.deepcopy(RUN)
+    name = "A patient of 43 who has coughed for three weeks"
+    del run["experiments"][0]["results"]["results"][1]
+    run["experiments"][0]["results"]["results"][0] |= {"participant_id": name, key: {}}
+    with pytest.raises(DataError, match="participant A patient of 43 who has …"):
+        read(write(tmp_path, run))

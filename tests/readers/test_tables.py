@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -496,3 +497,56 @@ def test_columns_without_names_or_values_are_read(tmp_path: Path) -> None:
 def test_long_answers_in_a_csv_file_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("truth,prediction,note\n1,1," + "x" * 3_000_000 + "\n")
     assert len(read(tmp_path / "t.csv").metadata["note"][0]) == 3_000_000
+
+
+BEYOND = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ([date(2026, 1, 31), date(2026, 2, 1)], ["2026-01-31", "2026-02-01"]),
+        ([datetime(2026, 1, 31), datetime(2026, 2, 1)], ["2026-01-31 00:00:00", "2026-02-01 00:00:00"]),
+        (
+            [datetime(2026, 1, 31, 10, 5), datetime(2026, 2, 1, 1, 2, 3, 500_000)],
+            ["2026-01-31 10:05:00", "2026-02-01 01:02:03.5"],
+        ),
+        ([time(10, 5), time(1, 2, 3, 500_000)], ["10:05:00", "01:02:03.5"]),
+        ([BEYOND, BEYOND - 1], [BEYOND, BEYOND - 1]),
+    ],
+)
+def test_dates_times_and_large_numbers_are_the_same_names_in_every_form(
+    values: list[Any], names: list[Any], tmp_path: Path
+) -> None:
+    arrow = pa.table(
+        {"truth": [BEYOND, BEYOND - 1, None], "prediction": [BEYOND] * 3, "visit": [*values, values[0]]}
+    )
+    frame = pl.from_arrow(arrow)
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_parquet(tmp_path / "t.parquet")
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.string(): pd.StringDtype()}
+    objects = pd.DataFrame(
+        {name: pd.Series(arrow[name].to_pylist(), dtype=object) for name in arrow.column_names}
+    )
+    forms = {
+        "parquet": tmp_path / "t.parquet",
+        "relation": duckdb.from_arrow(arrow),
+        "arrow": arrow,
+        "polars": frame,
+        "polars lazy": frame.lazy(),
+        "pandas": arrow.to_pandas(integer_object_nulls=True),
+        "pandas arrow": arrow.to_pandas(types_mapper=pd.ArrowDtype),
+        "pandas nullable": arrow.to_pandas(types_mapper=nullable.get),
+        "pandas objects": objects,
+        "pandas categories": objects.astype("category"),
+    }
+    for form, source in forms.items():
+        for role in (
+            {"cluster": "visit"},
+            {"metadata": ["visit"], "truth": "truth", "prediction": "prediction"},
+        ):
+            items = read(source, **role)
+            found = items.cluster if "cluster" in role else items.metadata["visit"]
+            assert found.tolist() == [*names, names[0]], (form, role)
+            assert items.truth.tolist() == [BEYOND, BEYOND - 1, None], form
+            assert items.prediction.tolist() == [BEYOND] * 3, form

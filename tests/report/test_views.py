@@ -193,7 +193,7 @@ def test_two_systems_do_not_mention_many_comparisons() -> None:
     text = " ".join(printed(pair()).split())
     assert "one pair" not in text
     assert "Holm" not in text
-    assert "Intervals of differences: jackknife over 40 rows, t distribution" in text
+    assert "Intervals of differences: jackknife over 40 rows and unseen wrong rows, t distribution" in text
 
 
 def test_a_missing_comparison_has_a_reason() -> None:

@@ -704,7 +704,7 @@ except KeyboardInterrupt:
             [sys.executable, "-c", program],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=3600,
             check=True,
             env=environment,
         )

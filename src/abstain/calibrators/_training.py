@@ -35,7 +35,7 @@ from abstain.calibrators._estimators import (
     TemperatureScalingCalibrator,
 )
 from abstain.calibrators._models import CLIP, TemperatureModel
-from abstain.errors import ArgumentError, DataError, ResultWarning, SignalError
+from abstain.errors import ArgumentError, DataError, ResultWarning, SignalError, list_names
 from abstain.items import CONFIDENCE_NAMES
 from abstain.losses import item_loss
 from abstain.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
@@ -152,7 +152,7 @@ def train(
     try:
         fitted = estimator().fit(extracted.matrix, targets)
     except DataError as problem:
-        raise DataError(f"{', '.join(names)}: {problem}") from None
+        raise DataError(f"{list_names(names)}: {problem}") from None
     compute_metrics = partial(_binary_metrics if target in BINARY_TARGETS else _loss_metrics, targets)
     validation = _cross_validate(fitted, extracted.matrix, targets, rows, compute_metrics, folds, seed)
     filled = extracted.filled_counts()
@@ -186,7 +186,7 @@ def _feature_names(features: str | Iterable[str] | None, items: Items) -> list[s
     if items.usual_confidence is None:
         raise ArgumentError(
             "name the signals to learn from (--features, features=); signals here: "
-            f"{', '.join(sorted(items.signals)) or 'none'}"
+            f"{list_names(sorted(items.signals)) or 'none'}"
         )
     return [items.usual_confidence]
 
@@ -347,7 +347,7 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
     if not signal_names or len(set(signal_names)) != len(signal_names):
         raise ArgumentError(
             "features must name at least one signal, without duplicates, "
-            f"got {', '.join(signal_names) or 'none'}"
+            f"got {list_names(signal_names) or 'none'}"
         )
     columns, filled = [], []
     for name in signal_names:
@@ -356,7 +356,7 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
             hint = _validate.suggestion(name, items.signals)
             raise SignalError(
                 f"there is no signal {name!r} to use as a feature{hint}; signals here: "
-                f"{', '.join(sorted(items.signals)) or 'none'}"
+                f"{list_names(sorted(items.signals)) or 'none'}"
             )
         if signal.absent.any():
             raise SignalError(f"feature {name} is missing for {items.where(signal.absent)}")

@@ -223,7 +223,7 @@ def _parse_settings(path: Path, content: Any, name: str) -> ConfigValues:
                 raise ArgumentError(
                     f"gates must be a list of text with at least one entry, got {_describe(gates)}"
                 )
-            options["fail_if"] = [_check_text(gate, f"gates[{number}]") for number, gate in enumerate(gates)]
+            options["fail_if"] = [_check_gate(gate, f"gates[{number}]") for number, gate in enumerate(gates)]
         return ConfigValues(
             path, options, {key: _check_text(value, f"names.{key}") for key, value in names.items()}
         )
@@ -243,6 +243,17 @@ def _check_text(value: Any, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ArgumentError(f"{name} must be text, got {_describe(value)}")
     return value
+
+
+def _check_gate(value: Any, name: str) -> str:
+    """Return the text of a gate; one that would import code is an error, because the file may come from elsewhere."""
+    gate = _check_text(value, name)
+    if ":" in gate.split()[0]:
+        raise ArgumentError(
+            f"{name} names a metric by its import path, and a project file must not run code; pass the gate as "
+            "--fail-if"
+        )
+    return gate
 
 
 def _describe(value: Any) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _PATIENCE_SECONDS, _LONG_SECONDS = 1.0, 60.0
+_LONGEST_ERROR = 6000
 _shown_bars: list[Progress] = []
 
 
@@ -30,8 +31,11 @@ def print_text(text: object = "", *, error: bool = False, end: str = "\n") -> No
 
 
 def print_error(sentence: object) -> None:
-    """Print one line to stderr."""
-    print_text(f"abstain: {plain_text(str(sentence))}", error=True)
+    """Print one line to stderr, which is cut if it is very long."""
+    text = str(sentence)
+    if len(text) > _LONGEST_ERROR:
+        text = f"{text[:_LONGEST_ERROR]}… ({len(text) - _LONGEST_ERROR:,} more characters)"
+    print_text(f"abstain: {plain_text(text)}", error=True)
 
 
 def print_json(content: str) -> None:

@@ -18,6 +18,9 @@ _POLICY = "Policy file of `abstain threshold`."
 _TABLE = "Table of new rows: CSV, Parquet or JSONL. It needs no truth."
 _OUTPUT = "File for the table with the new column. Default: only counts are printed."
 _COLUMN = "Name of the new column, which contains answer or defer."
+_SAFE = (
+    "Begin cells that a spreadsheet would run as a formula with an apostrophe. Default: cells are unchanged."
+)
 _ABSTAINED = "Column that is true if the model declined. Default: a column named abstained."
 
 EXAMPLES = """\b
@@ -37,6 +40,7 @@ def apply_command(
     column: Annotated[str, typer.Option(metavar="NAME", help=_COLUMN)] = "decision",
     abstained: Annotated[str | None, opt.named("--abstained", "COLUMN", _ABSTAINED)] = None,
     calibration: opt.Calibrations = None,
+    safe_csv: Annotated[bool, typer.Option("--safe-csv", help=_SAFE)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings.")] = False,
 ) -> None:
     """Add the decision, answer or defer, to every row of a table, and report a drift of its confidences."""
@@ -52,6 +56,7 @@ def apply_command(
             abstained=abstained,
             calibration=calibration,
             inputs=files,
+            safe_csv=safe_csv,
         )
     print_warnings(done.warnings)
     if not quiet:

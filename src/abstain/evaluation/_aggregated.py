@@ -125,7 +125,7 @@ def _aggregate(
         "a loss per item needs every row": not (
             request.loss is None or isinstance(request.loss, str) or callable(request.loss)
         ),
-        "a custom metric needs every row": any("results" in metric.needs for metric in request.metrics),
+        "a custom metric needs every row": any(metric.custom for metric in request.metrics),
     }
     for reason, is_requested in refused.items():
         if is_requested:
@@ -147,6 +147,7 @@ def _items(table: AggregatedTable, request: AggregationRequest, *, compared: boo
         names: tuple[str, ...], *, unit: NDArray[np.intp] | None = None, part: NDArray[np.intp] | None = None
     ) -> Items:
         code = ranked if part is None else keys_of_pairs(ranked, part)[0]
-        return table.items(code, names, unit=unit)
+        declined = any(metric.ranks_declined for metric in request.metrics)
+        return table.items(code, names, unit=unit, ranks_declined=declined)
 
     return table.items(every, view=view)

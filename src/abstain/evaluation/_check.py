@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain.confidence import confidence_values, no_confidence, select, signals_needed, variants
-from abstain.errors import AbstainError, DataError, SignalError
+from abstain.errors import AbstainError, DataError, SignalError, list_names
 from abstain.evaluation._evaluate import evaluate
 from abstain.evaluation._warnings import nothing_evaluated
 from abstain.items import GUIDANCE
@@ -259,10 +259,11 @@ def _values(evaluated: Items, name: str) -> NDArray[np.float64]:
 
 
 def _cluster_sizes(items: Items) -> ClusterSizes:
-    sizes = np.bincount(items.cluster_index) if len(items) else np.zeros(1, np.intp)
+    counted = items.counted
+    sizes = np.bincount(counted.cluster_index) if len(counted) else np.zeros(1, np.intp)
     return ClusterSizes(
         items.cluster_noun,
-        len(items.cluster_ids),
+        len(counted.cluster_ids),
         int(sizes.min()),
         float(np.median(sizes)),
         int(sizes.max()),
@@ -271,7 +272,7 @@ def _cluster_sizes(items: Items) -> ClusterSizes:
 
 def _signal_summary(systems: Iterable[Items], name: str) -> SignalSummary:
     """Return the summary of a signal. Items of different systems are not tied."""
-    parts = [items.signals[name].values[items.answered] for items in systems]
+    parts = [items.signals[name].values[items.answered & items.is_counted] for items in systems]
     stated = [values[~np.isnan(values)] for values in parts]
     sizes = [np.unique(values, return_counts=True)[1] for values in stated]
     pooled = np.concatenate(stated)
@@ -335,7 +336,7 @@ def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
 def _evaluated(items: Items, names: Sequence[str], confidence: str | None) -> Availability:
     ranked = any(find_metric(name).ranked for name in names)
     if ranked and confidence is None and not select("default", items.evaluated):
-        hint = f"; these columns hold numbers: {', '.join(items.signals)}" if items.signals else ""
+        hint = f"; these columns hold numbers: {list_names(items.signals)}" if items.signals else ""
         return Availability(False, f"{no_confidence(items)}{hint}")
     try:
         table = evaluate(items, metrics=names, confidence=confidence, interval="none").metrics

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from abstain import _validate
+from abstain._units import counted_clusters
 from abstain.errors import ArgumentError, ResultWarning
 from abstain.evaluation._coverage_results import CoverageResult, CoverageSettings, NominalResult, Stratum
 from abstain.evaluation._warnings import few_clusters
@@ -79,7 +80,8 @@ def intervals_over(
     """
     n = len(rows)
     names, index = (np.arange(n), np.arange(n)) if cluster is None else named_groups(cluster, "cluster", n)
-    intervals = Intervals.of(np.asarray(names), index, rows.mass, **settings)
+    counted, index = counted_clusters(index, rows.weight)
+    intervals = Intervals.of(np.asarray(names)[counted], index, rows.mass, **settings)
     return (
         rows.in_units(intervals.unit_of_cluster[index], intervals.units).with_row_weight(),
         index,

@@ -21,7 +21,7 @@ import numpy as np
 from abstain import _validate, readers
 from abstain._confidences import VariantConfidence, load_calibrations, stated_confidence, variant_confidences
 from abstain.confidence import is_calibrated, select
-from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
+from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at, list_names
 from abstain.evaluation._aggregated import (
     AggregationRequest,
     aggregate_items,
@@ -238,7 +238,7 @@ def compare(*systems: Any, **options: Any) -> Result:
     >>> result = compare({"A": careless, "B": careful}, metrics="augrc", resamples=0)
     >>> print(result)
     Result of 2 systems over 40 items
-      AUGRC at coverage 1.00: B is better than A by 0.250 [0.169, 0.331]
+      AUGRC at coverage 1.00: B is better than A by 0.250 [0.165, 0.335]
     >>> result.difference("A", "B").verdict
     'right'
     """
@@ -507,7 +507,8 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
         name: _system_result(system, replicates, metrics, request, settings, matching)
         for name, system in statistics.items()
     }
-    differences = pairs.differences(replicates) if pairs else ()
+    estimates = {name: result.estimates for name, result in results.items()}
+    differences = pairs.differences(replicates, estimates) if pairs else ()
     first = next(iter(statistics.values()))
     by_key = {Key(name, metric.key): metric for name, part in first.metrics.items() for metric in part}
     ranks, cycle_warnings = _ranks(results, by_key, differences) if differences else ({}, [])
@@ -537,7 +538,7 @@ def _evaluated_loss(loss: Loss | None, sources: Mapping[str, Items]) -> Loss | N
     if loss is None or isinstance(loss, str) or callable(loss):
         return loss
     (items,) = sources.values()
-    return item_loss(items, loss).values[items.outcome <= 1]
+    return item_loss(items, loss).values[items.is_evaluated]
 
 
 # The common name of confidences that differ between systems.
@@ -571,7 +572,7 @@ def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict
         own = variant_confidences(requested.get(name, "default"), items, request.calibrations)
         if len(own) > 1 and name in requested:
             raise ArgumentError(
-                f"{name}: a system is ranked by one confidence, got {', '.join(own)}; pass it several times, as "
+                f"{name}: a system is ranked by one confidence, got {list_names(own)}; pass it several times, as "
                 "separate systems"
             )
         return {OWN: next(iter(own.values()))} if own else {}
@@ -741,6 +742,6 @@ def _ranks(
             system_rank = rank(name, names, decided) if ranked and name in names else None
             ranks[name, key.confidence, key.metric] = system_rank
         for cycle in cycles(names, decided) if ranked else []:
-            message = f"{key.metric}: {', '.join(cycle)} beat each other in a cycle, so they have no rank"
+            message = f"{key.metric}: {list_names(cycle)} beat each other in a cycle, so they have no rank"
             warnings.append(ResultWarning("rank_cycle", message))
     return ranks, warnings

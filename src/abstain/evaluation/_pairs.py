@@ -12,11 +12,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from abstain.evaluation._differences import Difference, same_coverage
 from abstain.evaluation._metric_tables import ALL, Key
-from abstain.inference import at_level, clusters_needed, difference_range, holm, p_value, within_margin
+from abstain.inference import (
+    at_level,
+    clusters_needed,
+    errors_over_halves,
+    holm,
+    p_value,
+    subtract,
+    with_error_over_halves,
+    within_margin,
+)
+from abstain.inference.points import difference_of_jumps
 from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
 from abstain.metrics.registry import MATCHED
 
@@ -25,9 +33,10 @@ if TYPE_CHECKING:
 
     from abstain.evaluation._result import Settings
     from abstain.evaluation._system import SystemStatistics
-    from abstain.inference import DifferenceRange, MarginVerdict, Replicates
+    from abstain.inference import Estimate, MarginVerdict, Replicates
     from abstain.matching import Matching
     from abstain.metrics import Columns, MetricSpecification
+    from abstain.metrics.scales import Scale
     from abstain.resampling import Statistic
 
     Pair = tuple[str, str]
@@ -84,9 +93,13 @@ class PairedDifferences:
         """The statistics at matched coverage, which are evaluated together with those of the systems."""
         return [each.statistic for each in self.matched_pairs]
 
-    def differences(self, replicates: Mapping[Statistic, Replicates]) -> tuple[Difference, ...]:
-        """Return every difference, those at matched coverage last."""
-        uncorrected = dict([*self._over_all_items(replicates), *self._at_matched_coverage(replicates)])
+    def differences(
+        self, replicates: Mapping[Statistic, Replicates], estimates: Mapping[str, Mapping[Key, Estimate]]
+    ) -> tuple[Difference, ...]:
+        """Return every difference, those at matched coverage last; `estimates` are the metrics of each system."""
+        uncorrected = dict(
+            [*self._over_all_items(replicates, estimates), *self._at_matched_coverage(replicates)]
+        )
         corrected = {
             entry: difference
             for family in self._families(uncorrected)
@@ -97,7 +110,7 @@ class PairedDifferences:
         return tuple({**uncorrected, **corrected}.values())
 
     def _over_all_items(
-        self, replicates: Mapping[Statistic, Replicates]
+        self, replicates: Mapping[Statistic, Replicates], estimates: Mapping[str, Mapping[Key, Estimate]]
     ) -> Iterator[tuple[_Entry, Difference]]:
         """Yield the differences over all items or answered items, and over whole curves."""
         values = {name: system.by_key(replicates) for name, system in self.systems.items()}
@@ -116,13 +129,35 @@ class PairedDifferences:
             for metric, label, (left, right) in itertools.product(compared, labels, self.pairs):
                 key = Key(confidence_name, metric.key, label)
                 if all(key in own for own in points.values()):
-                    yield self._difference(
+                    entry, difference = self._difference(
                         _Entry((left, right), key, matched=False),
                         metric,
                         (points[left][key], points[right][key]),
                         values[right][key].less(values[left][key]),
                         (rows[left, confidence_name, label], rows[right, confidence_name, label]),
                     )
+                    if metric.jumps or metric.custom:
+                        wider = self._wider(difference.estimate, metric, (left, right), key, estimates)
+                        difference = replace(difference, estimate=wider, p=p_value(wider))
+                    yield entry, difference
+
+    def _wider(
+        self,
+        difference: Estimate,
+        metric: MetricSpecification,
+        pair: Pair,
+        key: Key,
+        estimates: Mapping[str, Mapping[Key, Estimate]],
+    ) -> Estimate:
+        """Return the difference by a metric that has no valid jackknife, or may have none, with its interval."""
+        if metric.jumps:
+            return difference_of_jumps(difference, *(estimates[name][key] for name in pair))
+        systems = [self.systems[name] for name in pair]
+        statistics = [system.statistics[key.confidence, key.group] for system in systems]
+        column = systems[0].metrics_of(key.confidence, key.group).index(metric)
+        return with_error_over_halves(
+            difference, float(errors_over_halves(statistics, systems[0].intervals)[column])
+        )
 
     def _at_matched_coverage(
         self, replicates: Mapping[Statistic, Replicates]
@@ -148,12 +183,11 @@ class PairedDifferences:
         """Return one difference before correction; `coverage` is that of both sides if they are at matched coverage."""
         (left, right), key, matched = entry
         first = next(iter(self.systems.values()))
-        with np.errstate(invalid="ignore"):
-            value = float(np.subtract(ends[1], ends[0]))
-        limits = None
-        if math.isfinite(value):
-            limits = _limits(metric, sides, coverage if matched else metric.value)
-        estimate = first.intervals.difference(value, change, n=self.matching.evaluated, limits=limits)
+        value = float(subtract(ends[1], ends[0]))
+        scales = []
+        if math.isfinite(value) and all(map(len, sides)):
+            scales = _scales(metric, sides, coverage if matched else metric.value)
+        estimate = first.intervals.difference(value, change, scales, n=self.matching.evaluated)
         reason = self._obstacle(entry.pair, metric, ends, sides)
         if reason:  # without a comparison there is no interval
             estimate = replace(
@@ -261,14 +295,11 @@ class PairedDifferences:
         return corrected
 
 
-def _limits(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> DifferenceRange | None:
-    """Return how large a difference can be; `end` is the metric's parameter, or the coverage at which it ends."""
-    if not all(map(len, sides)):
-        return None
-    scales = [
+def _scales(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> list[Scale]:
+    """Return the scale of each side; `end` is the metric's parameter, or the coverage at which it ends."""
+    return [
         metric.scale_at(side, end) if metric.scale_at is not None else metric.scale(side) for side in sides
     ]
-    return difference_range(scales)
 
 
 def _matched_pairs(

@@ -16,7 +16,7 @@ import numpy as np
 from abstain._export import columns_frame
 from abstain._units import unit_of
 from abstain.evaluation._differences import Difference
-from abstain.inference import holm, p_value
+from abstain.inference import holm, p_value, subtract
 from abstain.inference.points import points_of
 from abstain.losses import SHARES
 from abstain.metrics import measure_metrics, reliability_curve
@@ -156,8 +156,7 @@ def profile_of(
         points[ranking] = replace(operating_points, guaranteed=indices)
     leader, contrasts = _contrasts(system, rankings, settings)
     columns = system.columns
-    answered, weight = columns.answered, columns.weight
-    best = optimal_curve(columns.loss[answered], weight[answered], float(weight.sum()))
+    best = optimal_curve(columns)
     random = _random(columns)
     return Profile(
         points={name: points[ranking] for name, ranking in rankings.items()},
@@ -205,7 +204,8 @@ def _contrasts(
     estimates = {}
     for name in others:
         change = replicates[statistics[name]].less(replicates[statistics[leader]]).column(0)
-        estimates[name] = intervals.difference(area[name] - area[leader], change, n=evaluated.counts.n)
+        value = float(subtract(area[name], area[leader]))
+        estimates[name] = intervals.difference(value, change, n=evaluated.counts.n)
     p_values = {name: p_value(estimate) for name, estimate in estimates.items()}
     adjusted = holm(list(p_values.values())).tolist()
     return leader, {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from abstain import _validate
 from abstain._text import few_lines
 from abstain.confidence import is_calibrated
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, list_names
 from abstain.evaluation._frames import result_frame, system_frame
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._shown import Shown
@@ -117,7 +117,7 @@ class _EstimatesByCoverage(dict[float, Any]):
         named = float(f"{_validate.real(coverage, 'coverage'):g}")
         if named in self:
             return self[named]
-        grid = f"the coverages are {', '.join(f'{each:g}' for each in self)}" if self else "there is none"
+        grid = f"the coverages are {list_names(f'{each:g}' for each in self)}" if self else "there is none"
         raise ArgumentError(
             f"risk_at_coverage has no coverage {coverage:g}: {grid}; add it with coverage_grid="
         )
@@ -145,7 +145,7 @@ class _ByMetric:
             return self.estimates[name]
         if len(by_coverage) == 1:
             return next(iter(by_coverage.values()))
-        raise AttributeError(f"metric {name!r} was not requested; there are {', '.join(self.estimates)}")
+        raise AttributeError(f"metric {name!r} was not requested; there are {list_names(self.estimates)}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(key.partition("@")[0] for key in self.estimates)]
@@ -258,7 +258,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         for key, estimate in self.estimates.items():
             if (key.metric, key.group) == (name, group) and confidence in (None, key.confidence):
                 return estimate
-        raise ArgumentError(f"{metric} was not requested; there are {', '.join(sorted(metrics))}")
+        raise ArgumentError(f"{metric} was not requested; there are {list_names(sorted(metrics))}")
 
     def profile(self, *, most: int = 400, progress: Progress | None = None) -> Profile:
         """Return the data of charts: operating points with intervals, reference curves, contrasts and reliability.
@@ -377,7 +377,9 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
     def only(self) -> SystemResult:
         """The only system; an error if there are several."""
         if len(self.systems) != 1:
-            raise ArgumentError(f"there are {len(self.systems)} systems; name one: {', '.join(self.systems)}")
+            raise ArgumentError(
+                f"there are {len(self.systems)} systems; name one: {list_names(self.systems)}"
+            )
         return next(iter(self.systems.values()))
 
     @property
@@ -394,7 +396,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         if len(self.systems) != 2:
             raise ArgumentError(
                 f"left and right are for two systems, and there are {len(self.systems)}; name one: "
-                f"{', '.join(self.systems)}"
+                f"{list_names(self.systems)}"
             )
         left, right = self.systems.values()
         return left, right

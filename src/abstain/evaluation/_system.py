@@ -22,8 +22,16 @@ from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, M
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_evaluated, variant_warnings
 from abstain.groups import group_numbers, groups
-from abstain.inference import Replicates, Within, at_level, limits_of_gap, with_companions
-from abstain.inference.points import read_off_points, take_lowest_parts
+from abstain.inference import (
+    Replicates,
+    Within,
+    at_level,
+    errors_over_halves,
+    subtract,
+    with_companions,
+    with_error_over_halves,
+)
+from abstain.inference.points import difference_of_jumps, read_off_points, take_lowest_parts
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
@@ -357,8 +365,13 @@ class SystemStatistics:
                 n=_count(rows.weight),
                 within=self._within[label] if label else None,
             )
-            of_metrics = read_off_points(metrics, of_metrics, rows, self.intervals)
-            of_metrics = take_lowest_parts(metrics, of_metrics, rows, self.intervals)
+            of_metrics = self._read_off(metrics, of_metrics, rows)
+            if any(metric.custom for metric in metrics):
+                errors = errors_over_halves([statistic], self.intervals).tolist()
+                of_metrics = [
+                    with_error_over_halves(estimate, error) if metric.custom else estimate
+                    for metric, estimate, error in zip(metrics, of_metrics, errors, strict=False)
+                ]
             for metric, estimate in zip(metrics, of_metrics, strict=True):
                 reason = (self.note(label) if label else "") or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
@@ -370,6 +383,13 @@ class SystemStatistics:
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
                 estimates[Key(confidence_name, metric.key, label)] = replace(estimate, reason=reason)
         return estimates
+
+    def _read_off(
+        self, metrics: Sequence[MetricSpecification], estimates: Sequence[Estimate], rows: Columns
+    ) -> list[Estimate]:
+        """Return estimates; the intervals of metrics that jump come from operating points or parts of the rows."""
+        at_points = read_off_points(metrics, estimates, rows, self.intervals)
+        return take_lowest_parts(metrics, at_points, rows, self.intervals)
 
     def with_bounds(self, estimates: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
         """Return estimates with bounds: their values if all items that are not evaluated were wrong, or right.
@@ -509,15 +529,20 @@ class SystemStatistics:
             if worst.metric.matched is not None:
                 gaps[name] = self._matched_gap(worst, rest_replicates, n)
                 continue
-            rows = self.rows(key.confidence)
-            rest = self.intervals.metrics(rows, [worst.metric], worst.statistic, rest_replicates, n=n)[0]
+            own, ranked = estimates[key._replace(group=worst.group)], self.ranked_rows[key.confidence]
+            sides = ranked.outside(worst.group), ranked.rows(worst.group)
+            rest_only = self.intervals.metrics(
+                sides[0], [worst.metric], worst.statistic, rest_replicates, n=n
+            )
+            rest = self._read_off([worst.metric], rest_only, sides[0])[0]
             statistic, column = self._gap_column(key.confidence, worst.group, worst.metric)
             last = len(worst.statistic.points) - 1  # the debiased form, if there is one
             change = replicates[statistic].column(column).less(rest_replicates.column(last))
-            value = float(statistic.points[column] - worst.statistic.points[last])
-            limits = limits_of_gap([worst.metric.scale(rows)])
-            gap = worst.widen(self.intervals.difference(value, change, n=n, limits=limits))
-            gaps[name] = GroupGap(worst.group, estimates[key._replace(group=worst.group)], rest, gap)
+            value = float(subtract(statistic.points[column], worst.statistic.points[last]))
+            gap = self.intervals.difference(value, change, [*map(worst.metric.scale, sides)], n=n, gap=True)
+            if worst.metric.jumps:
+                gap = difference_of_jumps(gap, rest, own)
+            gaps[name] = GroupGap(worst.group, own, rest, worst.widen(gap))
         return gaps
 
     def _gap_column(
@@ -543,8 +568,8 @@ class SystemStatistics:
         sides = Replicates(replicates.left_out[:, 1:], replicates.drawn[:, 1:])
         left, right = self.intervals.estimates(np.array(values), sides, scales, n=n)
         change = sides.column(1).less(sides.column(0))
-        limits = limits_of_gap(scales)
-        gap = worst.widen(self.intervals.difference(values[1] - values[0], change, n=n, limits=limits))
+        value = float(subtract(values[1], values[0]))
+        gap = worst.widen(self.intervals.difference(value, change, scales, n=n, gap=True))
         return GroupGap(worst.group, right, left, gap, coverage)
 
     def _sides(self, confidence_name: str, label: str) -> tuple[Columns, Columns]:
@@ -721,8 +746,10 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
     if "results" in needed:
         columns["results"] = items_to_results(items)
     rows = Columns.of(len(items), **columns)
-    # The weights of an engine are numbers of rows.
-    return rows if items.aggregation is not None else rows.with_row_weight()
+    if items.aggregation is None:
+        return rows.with_row_weight()
+    # The weights of an engine are sums over equal rows.
+    return replace(rows, row_weight=items.aggregation.row_weight, item_weight=items.aggregation.item_weight)
 
 
 def _check_probabilities(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.confidence import no_confidence
-from abstain.errors import AggregationError, ResultWarning
+from abstain.errors import AggregationError, ResultWarning, list_names
 from abstain.inference import number_text
 from abstain.losses import possible_scale
 from abstain.metrics.curves import binning_bounds
@@ -225,12 +225,12 @@ def comparison_warnings(systems: Mapping[str, SystemResult]) -> list[ResultWarni
     without_answers = [name for name, system in systems.items() if not system.population.answered]
     if without_answers:
         message = "no item was answered, and systems without answers are neither compared nor ranked"
-        warnings.append(ResultWarning("nothing_answered", f"{', '.join(without_answers)}: {message}"))
+        warnings.append(ResultWarning("nothing_answered", f"{list_names(without_answers)}: {message}"))
     coverages = {
         name: system.coverage.value for name, system in systems.items() if name not in without_answers
     }
     if len(set(coverages.values())) > 1:
-        listed = ", ".join(f"{name} {coverage:.3f}" for name, coverage in coverages.items())
+        listed = list_names(f"{name} {coverage:.3f}" for name, coverage in coverages.items())
         how = "at the largest coverage that both reach"
         if not any(system.confidences for system in systems.values()):
             how += "; without a confidence, the answers up to that coverage are chosen at random"

@@ -17,6 +17,7 @@ from abstain.inference._estimate import (
     set_digits,
 )
 from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
+from abstain.inference._halves import errors_over_halves, with_error_over_halves
 from abstain.inference._intervals import (
     Intervals,
     Replicates,
@@ -25,10 +26,10 @@ from abstain.inference._intervals import (
     at_level,
     difference_estimate,
     difference_range,
-    limits_of_gap,
     p_value,
     resamples_wanted,
     simultaneous_level,
+    subtract,
     with_companions,
 )
 from abstain.inference._threads import set_threads, threads
@@ -74,10 +75,10 @@ __all__ = [
     "decide",
     "difference_estimate",
     "difference_range",
+    "errors_over_halves",
     "function_measure",
     "holm",
     "jackknife",
-    "limits_of_gap",
     "number_text",
     "p_value",
     "paired_delta",
@@ -86,7 +87,9 @@ __all__ = [
     "set_digits",
     "set_threads",
     "simultaneous_level",
+    "subtract",
     "threads",
     "with_companions",
+    "with_error_over_halves",
     "within_margin",
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain.errors import DataError
 from abstain.inference._estimate import JACKKNIFE, PERCENTILE
-from abstain.inference._intervals import USUAL_RESAMPLES, Intervals, difference_range
+from abstain.inference._halves import errors_over_halves, jumps, over_halves, with_error_over_halves
+from abstain.inference._intervals import USUAL_RESAMPLES, Intervals, subtract
 from abstain.matching import match
 from abstain.metrics.scales import Scale
 from abstain.resampling import Statistic, WeightBatch
@@ -121,7 +123,14 @@ def _estimate(
 ) -> Estimate:
     statistic = function_measure(metric, items, intervals)
     replicates = intervals.replicate([statistic], progress)[statistic]
-    return intervals.estimates(statistic.points, replicates, [scale], n=len(items.evaluated))[0]
+    made = intervals.estimates(statistic.points, replicates, [scale], n=len(items.evaluated))[0]
+    error = float(errors_over_halves([statistic], intervals)[0])
+    if jumps(made, error):
+        scale = replace(scale, least_error=error)
+        made = intervals.estimates(statistic.points, replicates, [scale], n=made.n)[0]
+        _, base, scaled = made.method.partition("t distribution")
+        made = replace(made, method=f"{over_halves(made)}, {base}{scaled}")
+    return made
 
 
 def paired_delta(
@@ -177,6 +186,7 @@ def paired_delta(
     left_statistic, right_statistic = (function_measure(metric, side, intervals) for side in kept.values())
     replicates = intervals.replicate([left_statistic, right_statistic], progress)
     change = replicates[right_statistic].less(replicates[left_statistic]).column(0)
-    value = right_statistic.point - left_statistic.point
-    limits = difference_range([Scale(low, high)])
-    return intervals.difference(value, change, n=matching.evaluated, limits=limits)
+    value = float(subtract(right_statistic.point, left_statistic.point))
+    made = intervals.difference(value, change, [Scale(low, high)], n=matching.evaluated)
+    error = float(errors_over_halves([left_statistic, right_statistic], intervals)[0])
+    return with_error_over_halves(made, error)

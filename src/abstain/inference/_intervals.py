@@ -57,7 +57,7 @@ from abstain.inference._estimate import (
     replicates,
     with_draws,
 )
-from abstain.inference._weights import BootstrapWeights, JackknifeWeights
+from abstain.inference._weights import BootstrapWeights, JackknifeWeights, degrees_of_freedom
 from abstain.resampling import total_by
 
 if TYPE_CHECKING:
@@ -92,9 +92,25 @@ class Replicates(NamedTuple):
 
     def less(self, other: Replicates) -> Replicates:
         """Return the differences to other values with the same weights."""
-        # If both values are infinite, the difference is NaN.
-        with np.errstate(invalid="ignore"):
-            return Replicates(self.left_out - other.left_out, self.drawn - other.drawn)
+        return Replicates(subtract(self.left_out, other.left_out), subtract(self.drawn, other.drawn))
+
+    def without_rounding(self, largest: float) -> Replicates:
+        """Return the same differences, but 0 for those within rounding of the largest possible value."""
+        return Replicates(*(np.where(np.abs(each) <= _EPSILON * largest, 0.0, each) for each in self))
+
+
+def subtract(value: float | Floats, other: float | Floats) -> Floats:
+    """Return the difference of two metric values; it is 0 if they are equal within rounding.
+
+    Sums in a different order differ in the last digits, and such a difference must not decide a comparison.
+
+    >>> float(subtract(0.1 + 0.2, 0.3)), float(subtract(0.5, 0.25))
+    (0.0, 0.25)
+    """
+    with np.errstate(invalid="ignore"):  # the difference of two infinite values is NaN
+        difference = np.subtract(value, other)
+        rounding = _NOISE * np.maximum(np.abs(value), np.abs(other))
+        return np.where(np.isfinite(difference) & (np.abs(difference) <= rounding), 0.0, difference)
 
 
 class Within(NamedTuple):
@@ -266,13 +282,44 @@ class Intervals:
         ]
 
     def difference(
-        self, value: float, replicates: Replicates, *, n: int, limits: DifferenceRange | None = None
+        self, value: float, replicates: Replicates, scales: Sequence[Scale] = (), *, n: int, gap: bool = False
     ) -> Estimate:
-        """Return a difference with its interval; `limits` is how large it can be."""
-        if self.interval == JACKKNIFE:
+        """Return a difference with its interval.
+
+        Args:
+            value: the difference over all clusters.
+            replicates: the differences with each weight vector.
+            scales: the scale of the metric on both sides. Default: the difference can have any size.
+            n: number of evaluated items.
+            gap: True for a gap between a group and all other rows. A gap that no cluster changes has no bound, because
+                the group may have items in few of the clusters.
+        """
+        limits = difference_range(scales)
+        if gap and limits is not None:
+            limits = limits._replace(largest=math.nan)
+        if limits is not None and math.isfinite(limits.most):
+            # Values near 0 that are themselves differences have rounding errors of the size of their terms.
+            replicates = replicates.without_rounding(limits.most)
+            value = 0.0 if abs(value) <= _EPSILON * limits.most else value
+        refused = next((scale.refused for scale in scales if scale.refused), "")
+        if refused and self.interval == JACKKNIFE:
+            made = Estimate(value, level=self.level, n=n, clusters=self.clusters, reason=refused)
+        elif self.interval == JACKKNIFE:
+            weights = self.jackknife_weights
+            # Only clusters with rows of the metric count, on the side that has fewer of them.
+            by_side = [
+                degrees_of_freedom(weights.by_group_of_clusters(scale.mass))
+                for scale in scales
+                if scale.mass is not None
+            ]
+            weights = replace(weights, degrees=min([weights.degrees, *by_side]))
             made = difference_estimate(
-                value, replicates.left_out, self.jackknife_weights, n=n, level=self.level, limits=limits
+                value, replicates.left_out, weights, n=n, level=self.level, limits=limits
             )
+            unseen = math.hypot(*(scale.unseen for scale in scales))
+            if unseen and made.se > 0.0:
+                how = made.method.partition(", t distribution")[0]
+                made = with_error(made, math.hypot(made.se, unseen), f"{how} and unseen wrong rows")
         else:
             made = Estimate(value, level=self.level, n=n, clusters=self.clusters, range=limits)
             if not made.defined:
@@ -286,6 +333,8 @@ class Intervals:
 _MOST_UNDEFINED = 0.1
 # Smaller relative differences are rounding errors, not spread.
 _NOISE = 1e-12
+# Smaller differences are rounding errors of values whose range has length 1.
+_EPSILON = 1e-15
 # If this number of clusters differ, their spread shows how much the rows of a cluster depend on each other.
 _ENOUGH_DIFFER = 4.0
 # Up to this number, a single cluster differs from the others, which are not exactly alike.
@@ -332,6 +381,8 @@ def _metric_estimate(
     made, left_out, weights, scale = _over_counted_clusters(base, error, left_out, weights, scale)
     if math.isnan(made.se):
         return made
+    if not scale.upper_only:  # the error of a debiased value, see `around_debiased`
+        made = replace(made, se=max(made.se, scale.least_error))
     rounding = _NOISE * (scale.high - scale.low) if scale.bounded else 0.0
     if scale.bounded and scale.low - rounding <= made.value <= scale.high + rounding:
         low, high = _score_ends(made, left_out, weights, scale)
@@ -512,22 +563,13 @@ def difference_estimate(
 
 
 def difference_range(scales: Sequence[Scale]) -> DifferenceRange | None:
-    """Return how large the difference of two values on these scales can be; None if a scale has no end."""
-    if not all(scale.bounded for scale in scales):
+    """Return how large the difference of two values on these scales can be; None if it can have any size."""
+    if not scales or not all(scale.bounded for scale in scales):
         return None
     units = [scale.units for scale in scales if scale.units is not None]
     largest = 0.0 if all(scale.fixed for scale in scales) else max(scale.high - scale.low for scale in scales)
     most = max((scale.high if math.isnan(scale.largest) else scale.largest) - scale.low for scale in scales)
     return DifferenceRange(largest, min(units, default=None), most)
-
-
-def limits_of_gap(scales: Sequence[Scale]) -> DifferenceRange | None:
-    """Return how large a gap between a group and all other rows can be, if some cluster changes it.
-
-    A gap that no cluster changes has no bound, because the group may have items in few of the clusters.
-    """
-    limits = difference_range(scales)
-    return None if limits is None else limits._replace(largest=math.nan)
 
 
 def against_margin(difference: Estimate) -> Estimate:
@@ -540,6 +582,13 @@ def against_margin(difference: Estimate) -> Estimate:
         return difference
     widened = replace(difference, se=difference.margin_se, method=f"{difference.method}, against a margin")
     return _with_interval(widened)
+
+
+def with_error(estimate: Estimate, error: float, how: str) -> Estimate:
+    """Return an estimate without known ends with another standard error; `how` is what that comes from."""
+    margin_se = math.sqrt(max(estimate.margin_se**2 - estimate.se**2, 0.0) + error**2)
+    method = f"{how}, t distribution"
+    return _with_interval(replace(estimate, se=error, margin_se=margin_se, method=method, reason=""))
 
 
 def around_debiased(plain: Estimate, debiased: Estimate, scale: Scale) -> Estimate:

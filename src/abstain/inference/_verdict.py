@@ -225,7 +225,7 @@ def clusters_needed(
         needed = C * ((t(1 - alpha / 2) + t(power)) * se / difference)^2        alpha = 1 - level
 
     with quantiles of the t distribution on ``needed - 1`` degrees of freedom, rounded up. Infinite for a difference of
-    0; NaN if the difference or its standard error is undefined.
+    0; NaN if the difference or its standard error is undefined, as for a single cluster.
 
     A standard error that was estimated is too small about half of the time, and so is the number of clusters. With its
     `degrees` of freedom, the quantile of the noncentral t distribution replaces the sum of the two. The power is then
@@ -248,7 +248,7 @@ def clusters_needed(
     from scipy.special import nctdtrit, stdtrit  # noqa: PLC0415
 
     half, chance = (1.0 + _validate.level(level)) / 2.0, _validate.level(power, "power")
-    if math.isnan(difference) or math.isnan(se):
+    if math.isnan(difference) or math.isnan(se) or degrees <= 0.0:
         return math.nan
     ratio = se / abs(difference) if difference else math.inf
     if not math.isfinite(clusters * ratio * ratio):

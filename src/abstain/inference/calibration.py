@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
+from abstain._units import counted_clusters
 from abstain.errors import ArgumentError
 from abstain.inference._estimate import JACKKNIFE
 from abstain.inference._intervals import Intervals, with_companions
@@ -83,8 +84,9 @@ def calibration_estimates(
     n = len(rows)
     ids = np.arange(n) if cluster is None else np.unique(np.asarray(cluster))
     unit = np.arange(n) if cluster is None else rows.cluster
+    counted, unit = counted_clusters(unit, rows.weight)
     intervals = Intervals.of(
-        ids, unit, rows.weight, interval=interval, resamples=resamples, seed=seed, level=level
+        ids[counted], unit, rows.weight, interval=interval, resamples=resamples, seed=seed, level=level
     )
     rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units).with_row_weight()
     binned = binned_error_metric(bins=bins, strategy=strategy, norm=norm, debiased=debiased)

@@ -70,9 +70,9 @@ def bins_statistic(
 
     def compute(batch: WeightBatch) -> Floats:
         binned_sums = sums(batch)
-        if debiased and rows.row_weight != 1.0:  # the bias depends on the number of rows in a bin
+        if debiased and rows.item_weight != 1.0:  # the bias depends on the number of items in a bin
             columns = (binned_sums.count, binned_sums.outcome, binned_sums.confidence)
-            binned_sums = BinSums(*(column / rows.row_weight for column in columns))
+            binned_sums = BinSums(*(column / rows.item_weight for column in columns))
         error = calibration_errors(binned_sums, norm, debiased=debiased)
         present = ~np.isnan(error)
         total = np.where(present, error, 0.0).sum(axis=1)

@@ -16,6 +16,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._row_names import row_name
+from abstain._units import ROUNDING, weight_of_one_item, weight_of_one_row
 from abstain.errors import DataError
 from abstain.resampling import ClusterSums, Statistic, keys_ascending, keys_descending, total_by
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Multiples of a weight may have this relative rounding error.
-_ROUNDING = 1e-9
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
@@ -44,12 +42,14 @@ class Rows:
         cluster: the number of each row's unit.
         units: how many units a weight vector has; some may have no row here.
         row_weight: the weight of one row, for the number of rows that intervals are computed from.
+        item_weight: the weight of one item, for metrics that depend on the number of items; see `weight_of_one_item`.
     """
 
     weight: Floats
     cluster: Indices
     units: int = 1
     row_weight: float = 1.0
+    item_weight: float = 1.0
 
     def __len__(self) -> int:
         return len(self.cluster)
@@ -61,8 +61,19 @@ class Rows:
 
     @property
     def whole(self) -> bool:
-        """True if weights are multiplicities, so that rows have ranks."""
-        return self.mass is None or bool((self.weight == np.floor(self.weight)).all())
+        """True if all weights are multiples of the weight of one item, so that rows have ranks."""
+        if self.mass is None:
+            return True
+        multiples = self.weight / self.item_weight
+        return bool((np.abs(multiples - multiples.round()) <= ROUNDING * multiples).all())
+
+    @property
+    def items_in_rows(self) -> Floats:
+        """The number of items that each row counts as: its weight in multiples of the weight of one item."""
+        if self.mass is None or self.item_weight == 1.0:
+            return self.weight
+        multiples = self.weight / self.item_weight
+        return multiples.round() if self.whole else multiples
 
     @property
     def counted(self) -> Mask | slice:
@@ -91,15 +102,21 @@ class Rows:
         weight = self.weight[self.counted]
         if self.mass is None or not len(weight):
             return self
-        multiples = weight / weight.min()
-        if (np.abs(multiples - multiples.round()) <= _ROUNDING * multiples).all():
-            return replace(self, row_weight=float(weight.min()))
-        return replace(self, row_weight=float(weight @ multiples / multiples.sum()))
+        return replace(self, row_weight=weight_of_one_row(weight))
 
     def sum_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
         """Sum the rows and some of their values by unit and key."""
+        return self._sum_by(key, keys, values, self.mass)
+
+    def sum_items_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
+        """Sum the rows and some of their values by unit and key, in numbers of items."""
+        return self._sum_by(key, keys, values, None if self.mass is None else self.items_in_rows)
+
+    def _sum_by(
+        self, key: Indices, keys: int, values: Sequence[Floats | Mask], weight: Floats | None
+    ) -> ClusterSums:
         return ClusterSums.of_rows(
-            unit=self.cluster, key=key, columns=values, units=self.units, keys=keys, weight=self.mass
+            unit=self.cluster, key=key, columns=values, units=self.units, keys=keys, weight=weight
         )
 
     def statistic_of_sums(
@@ -122,7 +139,12 @@ class Rows:
     def weighted_like(self, rows: Rows) -> Self:
         """Return the same rows with the weights and units of others."""
         return replace(
-            self, weight=rows.weight, cluster=rows.cluster, units=rows.units, row_weight=rows.row_weight
+            self,
+            weight=rows.weight,
+            cluster=rows.cluster,
+            units=rows.units,
+            row_weight=rows.row_weight,
+            item_weight=rows.item_weight,
         )
 
 
@@ -171,6 +193,8 @@ class Columns(Rows):
         # A value that is the same in every row is broadcast and takes no memory.
         columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS, np.broadcast_to(np.nan, length))
         columns |= weights_and_units(length) | {"answered": np.broadcast_to(np.True_, length)}
+        if "weight" in arrays:
+            columns["item_weight"] = weight_of_one_item(arrays["weight"])
         return cls(**columns | arrays)
 
     @classmethod
@@ -476,10 +500,11 @@ def weights_and_units(
 ) -> dict[str, Any]:
     """Return the fields of `Rows`. Units are numbered by ascending cluster id. Default: weights of 1, one unit."""
     weight = _validate.weights(sample_weight, length)
+    weights = {"weight": weight, "item_weight": weight_of_one_item(weight)}
     if cluster is None:
-        return {"weight": weight, "cluster": np.broadcast_to(np.intp(0), length), "units": 1}
+        return {**weights, "cluster": np.broadcast_to(np.intp(0), length), "units": 1}
     distinct, unit = named_groups(cluster, "cluster", length)
-    return {"weight": weight, "cluster": unit, "units": len(distinct)}
+    return {**weights, "cluster": unit, "units": len(distinct)}
 
 
 def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indices]:

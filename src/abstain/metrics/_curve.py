@@ -67,7 +67,7 @@ _NUMBERS_PER_PART = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The answered rows of some columns, summed by confidence and by loss when first needed."""
+    """The answered rows of some columns, summed by confidence and by loss when first needed, in numbers of items."""
 
     columns: Columns
 
@@ -108,7 +108,7 @@ class Ranking:
             columns=[columns.loss[answered]],
             units=columns.units,
             keys=keys,
-            weight=None if columns.mass is None else columns.mass[answered],
+            weight=None if columns.mass is None else columns.items_in_rows[answered],
         )
 
     @property
@@ -118,7 +118,7 @@ class Ranking:
 
     def _sum_counts(self) -> ClusterSums:
         columns = self.columns
-        return columns.sum_by(np.zeros(len(columns), np.intp), 1, columns.answered.astype(np.float64))
+        return columns.sum_items_by(np.zeros(len(columns), np.intp), 1, columns.answered.astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +427,7 @@ class BalancedRanking:
         label, classes = labels.classes(columns.truth)
         key, rank_of, class_of = keys_of_pairs(columns.ranks[0], label[answered])
         return cls(
-            by_class=columns.sum_by(label, classes),
+            by_class=columns.sum_items_by(label, classes),
             cells=Ranking(columns).sum_answers(key, len(class_of)),
             class_of=class_of,
             last=np.r_[np.diff(rank_of) != 0, np.ones(min(len(rank_of), 1), np.bool_)],

@@ -158,7 +158,7 @@ def hsic_statistic(
     name: str = "hsic",
 ) -> Statistic:
     """Return the statistic of HSIC, or of the trace itself with `raw`; NaN if at most one row has weight."""
-    mass, unit = rows.weight, rows.cluster
+    mass, unit = rows.items_in_rows, rows.cluster
     total, hit = total_by(unit, mass, rows.units), total_by(unit, mass * covered, rows.units)
     order = np.argsort(width, kind="stable")
     width, covered, mass, unit = width[order], covered[order], mass[order], unit[order]

@@ -275,6 +275,21 @@ class MetricSpecification:
         return "confidence" in self.needs
 
     @property
+    def custom(self) -> bool:
+        """True if the metric is computed by an object of the user."""
+        return "results" in self.needs
+
+    @property
+    def jumps(self) -> bool:
+        """True if the metric jumps, as the lowest of several parts or the coverage of an operating point does."""
+        return self.parts is not None or (self.operating_point is not None and self.unit == "proportion")
+
+    @property
+    def ranks_declined(self) -> bool:
+        """True if the metric needs the confidence of abstained rows, too."""
+        return self.rows == "all" and {"confidence", "should_abstain"} <= set(self.arguments.values())
+
+    @property
     def labelled(self) -> bool:
         """True if the metric reads labels themselves, and not only whether they match."""
         return self.family.reads_labels and bool(_LABELS & set(self.arguments.values()))

@@ -152,7 +152,7 @@ def _results_statistic(columns: Columns, *, metric: BaseMetric) -> Statistic:
     results = columns.results
 
     def value(weights: Floats) -> float:
-        times = weights[columns.cluster] * columns.weight
+        times = weights[columns.cluster] * columns.items_in_rows
         repetitions = times.astype(np.intp)
         fractions = times[repetitions != times]
         if len(fractions):

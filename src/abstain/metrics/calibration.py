@@ -38,7 +38,7 @@ from abstain.metrics.calibration_tests import (
 )
 from abstain.metrics.coverage import means_statistic
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
-from abstain.metrics.scales import Scale, calibration_scale, costly_scale, mean_scale
+from abstain.metrics.scales import Scale, calibration_scale, costly_scale, mean_scale, unseen_cost
 from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
@@ -547,8 +547,15 @@ def _log_loss_scale(columns: Columns, _value: Any) -> Scale:
 
 
 def _brier_scale(columns: Columns, _value: Any) -> Scale:
-    rows = columns.stated
-    return mean_scale(columns, ((columns.event_probability - columns.event) ** 2)[rows], rows)
+    stated = columns.stated
+    rows = columns.take(stated)
+    errors = (rows.event_probability - rows.event) ** 2
+    others = (rows.event_probability - (1.0 - rows.event)) ** 2
+    weight = rows.weight / columns.row_weight
+    count = max(float(weight.sum()), 1.0)
+    wrong = float((1.0 - rows.correct) @ weight) / count
+    cost = max(float((others - errors) @ weight) / count, 0.0)
+    return replace(mean_scale(columns, errors, stated), unseen=unseen_cost(wrong, count, cost))
 
 
 _BINS = Parameter("bins", DEFAULT_BINS, _whole_bins, default_text=False)

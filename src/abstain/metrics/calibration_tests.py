@@ -203,9 +203,9 @@ def spiegelhalter(
     0.0002
     """
     _validate.choice(alternative, "alternative", ALTERNATIVES)
-    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
-    weight, stated = rows.weight, rows.confidence
-    n = _whole(float(weight.sum()))
+    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight).with_row_weight()
+    weight, stated = rows.weight / rows.row_weight, rows.confidence
+    n = _whole(float(rows.weight.sum()))
     slope = 1.0 - 2.0 * stated
     variance = float((weight * slope**2 * stated * (1.0 - stated)).sum())
     if variance <= 0.0:

@@ -112,8 +112,9 @@ class Strata:
         cluster_sums: counts and covered rows by distinct key, ascending.
         keys: the distinct keys.
         bins: the number of chunks.
-        whole: True if weights are whole numbers, so that rows have ranks; otherwise chunks have equal weight.
+        whole: True if rows are whole numbers of items, so that they have ranks; otherwise chunks have equal weight.
         one_key: True if all rows have the same key.
+        item_weight: the weight of one item.
     """
 
     cluster_sums: ClusterSums
@@ -121,15 +122,16 @@ class Strata:
     bins: int
     whole: bool
     one_key: bool
+    item_weight: float
 
     @classmethod
     def of_rows(cls, key: Floats, covered: Mask, rows: Rows, *, bins: int) -> Strata:
         """Sum the rows by their key."""
         cluster_sums, keys = _by_key(key, rows, covered)
-        return cls(cluster_sums, keys, bins, rows.whole, rows.have_one(key))
+        return cls(cluster_sums, keys, bins, rows.whole, rows.have_one(key), rows.item_weight)
 
     def edges(self, total: Floats) -> Floats:
-        """Return the weight before each edge, (batch, bins + 1); a remainder goes to the first chunks."""
+        """Return the number of items before each edge, (batch, bins + 1); a remainder goes to the first chunks."""
         number = np.arange(self.bins + 1)
         if self.one_key:
             return total[:, None] * (number > 0)
@@ -150,7 +152,7 @@ class Strata:
         return (
             np.where(empty, np.nan, self.keys[np.minimum(low, last)]),
             np.where(empty, np.nan, self.keys[np.minimum(high, last)]),
-            size,
+            size * self.item_weight,
         )
 
     def parts(self, key: Floats) -> list[tuple[float, Mask | None]]:
@@ -257,9 +259,9 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
 
 
 def _by_key(key: Floats, rows: Rows, *columns: Mask) -> tuple[ClusterSums, Floats]:
-    """Sum rows by a number, ascending, and return the distinct numbers."""
+    """Sum rows by a number, ascending, in numbers of items, and return the distinct numbers."""
     rank, keys = keys_ascending(key)
-    return rows.sum_by(rank, len(keys), *columns), keys
+    return rows.sum_items_by(rank, len(keys), *columns), keys
 
 
 def _lowest(values: Floats) -> Floats:

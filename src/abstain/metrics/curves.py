@@ -157,15 +157,15 @@ def curve_of(columns: Columns) -> RiskCoverageCurve:
 def _build_curve(columns: Columns) -> RiskCoverageCurve:
     rank, thresholds = columns.ranks
     run = RunningSums.of(_as_one_unit(columns).sum_answers(rank, len(thresholds)), _ONE)
-    total = float(columns.weight.sum())
+    items = float(columns.items_in_rows.sum())
     # A confidence whose rows have no weight is not an operating point.
     weighted = slice(None) if columns.mass is None else run.step[0] > 0.0
     return RiskCoverageCurve(
-        coverage=run.count[0, 1:][weighted] / total,
+        coverage=run.count[0, 1:][weighted] / items,
         selective_risk=run.risk[0, 1:][weighted],
-        generalized_risk=run.risk_sum[0, 1:][weighted] / total,
+        generalized_risk=run.risk_sum[0, 1:][weighted] / items,
         threshold=thresholds[weighted],
-        total=total,
+        total=float(columns.weight.sum()),
     )
 
 
@@ -212,11 +212,12 @@ def binning_bounds(
     return largest_loss * float((proportion**2).sum()) / 8.0, aurc_bound
 
 
-def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCurve:
+def optimal_curve(columns: Columns) -> RiskCoverageCurve:
     """Return the curve with the smallest losses first and each item a separate operating point, at selected counts."""
-    if not len(loss):
+    total = float(columns.items_in_rows.sum())
+    if not columns.answered.any():
         return replace(NO_CURVE, total=total)
-    run = RunningSums.of(Ranking(Columns.of(len(loss), loss=loss, weight=weight)).by_loss, _ONE)
+    run = RunningSums.of(Ranking(columns.in_units(None)).by_loss, _ONE)
     items = int(run.last_count[0])
     spread = np.unique(np.linspace(1, items, min(_OPTIMAL_POINTS, items)).astype(np.intp))
     counts = np.union1d(spread, run.count[0, 1:])
@@ -254,7 +255,7 @@ def tie_sensitivity(
 
 def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
     """Return how much the order of tied items could matter among checked rows."""
-    ranking, total = _as_one_unit(columns), float(columns.weight.sum())
+    ranking, total = _as_one_unit(columns), float(columns.items_in_rows.sum())
     rank, thresholds = columns.ranks
     blocks = ranking.sum_answers(rank, len(thresholds))
     sizes = blocks.sums[0]

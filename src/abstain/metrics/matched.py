@@ -124,7 +124,10 @@ def _values_at_cuts(columns: Columns, metric: MetricSpecification) -> Floats:
     cluster_sums = with_loss.compute_once(
         "cuts", lambda: Ranking(with_loss).by_confidence, by_confidence=True
     )
-    total, answered = columns.mass_by_unit(), columns.mass_by_unit(columns.answered)
+    total, answered = (
+        mass / columns.item_weight
+        for mass in (columns.mass_by_unit(), columns.mass_by_unit(columns.answered))
+    )
     total_of_rest, answered_of_rest = total.sum() - total, answered.sum() - answered
     with np.errstate(invalid="ignore"):
         coverage = np.minimum(answered / total, answered_of_rest / total_of_rest)

@@ -251,7 +251,9 @@ def select_metrics(
     for part in [requested] if single else requested:  # type: ignore[union-attr]
         pieces: list[Any] = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else [part]
         for piece in pieces:
-            names = BUNDLES.get(_match_case(piece), (piece,)) if isinstance(piece, str) else (piece,)
+            # A bundle has no parameter. Other names are not compared with entry points, which are slow to list.
+            is_name = isinstance(piece, str) and "@" not in piece
+            names = BUNDLES.get(_match_case(piece), (piece,)) if is_name else (piece,)
             for metric in map(find_metric, names):
                 first = selected.setdefault(metric.key, metric)
                 if (first.function, first.settings) != (metric.function, metric.settings):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import labels
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,8 @@ class Scale:
         mass: the number of rows of each unit that the metric counts. It gives the degrees of freedom, and how many
             independent rows the clusters are worth as long as few of them differ. None if it is unknown.
         least_error: the smallest standard error that is used, because wrong rows may be missing from the sample.
+        unseen: how much one more wrong row would change the metric, if the sample has fewer than four of them. It
+            widens differences, whose spread does not show the cost of wrong rows that are missing.
         chosen: the number of parts for which the upper end holds together, because the lowest of them is chosen.
         upper_only: True if the metric is positive by chance, so that only the upper end can be estimated.
         refused: why there is no interval; empty if there is one.
@@ -46,6 +49,7 @@ class Scale:
     power: float = 1.0
     mass: Floats | None = field(default=None, repr=False, compare=False)
     least_error: float = 0.0
+    unseen: float = 0.0
     chosen: int = 1
     upper_only: bool = False
     refused: str = ""
@@ -63,6 +67,9 @@ class Scale:
         return None if self.mass is None else units_of(self.mass)
 
 
+# With this many wrong rows, a sample shows what they cost.
+_ENOUGH_WRONG = 4.0
+_ROUNDING = 1e-9
 # The scale of a metric by its unit. The scales of proportions and losses also depend on the rows, see below.
 BY_UNIT = {
     **dict.fromkeys(("unit of the truth", "nats", "classes"), Scale(low=0.0)),
@@ -133,6 +140,8 @@ def mean_scale(
 def auroc_scale(columns: Columns, positive: Floats, counted: Mask, *, low: float = 0.0) -> Scale:
     """Return the scale of an AUROC; its effective number of rows is about the harmonic mean of both class sizes.
 
+    The rows of the rarer class determine how uncertain it is, so only these are counted by cluster.
+
     Args:
         columns: the rows.
         positive: 1 for a positive row and 0 for a negative one, for the counted rows. A loss from 0 to 1 counts as a
@@ -145,7 +154,9 @@ def auroc_scale(columns: Columns, positive: Floats, counted: Mask, *, low: float
     negatives = float(weight.sum()) - positives
     pairs = positives + negatives
     trials = 2.0 * positives * negatives / pairs if pairs else 0.0
-    return Scale(low, 1.0, max(trials, 1.0), mass=columns.rows_by_unit(counted))
+    rarer = positive if positives <= negatives else 1.0 - positive
+    mass = total_by(columns.cluster[counted], weight * rarer, columns.units)
+    return Scale(low, 1.0, max(trials, 1.0), mass=mass)
 
 
 def rejection_scale(columns: Columns, _value: Any) -> Scale:
@@ -161,7 +172,8 @@ def calibration_scale(columns: Columns, _value: Any) -> Scale:
     count = max(float(mass.sum()), 1.0)
     total = float(weight.sum())
     wrong = 1.0 - float(columns.correct[counted] @ weight) / total if total else 1.0
-    return Scale(0.0, 1.0, count, mass=mass, least_error=_least_error(wrong, count), upper_only=True)
+    least, unseen = _least_error(wrong, count), unseen_cost(wrong, count, 1.0)
+    return Scale(0.0, 1.0, count, mass=mass, least_error=least, unseen=unseen, upper_only=True)
 
 
 def costly_scale(wrong: float, count: float, cost: float) -> Scale:
@@ -172,7 +184,20 @@ def costly_scale(wrong: float, count: float, cost: float) -> Scale:
         count: the number of rows.
         cost: the additional cost of a wrong row.
     """
-    return Scale(low=0.0, least_error=cost * _least_error(wrong, max(count, 1.0)))
+    count = max(count, 1.0)
+    return Scale(
+        low=0.0, least_error=cost * _least_error(wrong, count), unseen=unseen_cost(wrong, count, cost)
+    )
+
+
+def unseen_cost(wrong: float, count: float, cost: float) -> float:
+    """Return how much one more wrong row would change a mean; less if there are wrong rows, and 0 if there are four.
+
+    >>> unseen_cost(0.0, 50, 2.0), unseen_cost(0.02, 50, 2.0), unseen_cost(0.5, 50, 2.0)
+    (0.04, 0.03, 0.0)
+    """
+    missing = 1.0 - wrong * count / _ENOUGH_WRONG
+    return cost / count * missing if missing > _ROUNDING else 0.0
 
 
 def _least_error(proportion: float, count: float) -> float:
@@ -194,16 +219,44 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
         requested = 1.0 if coverage is None else float(coverage)
         reach = min(requested, reachable)
         rows, mass = columns.compute_once("risk_scale", lambda: _effective_sizes(columns, largest))
+        count, wrong = columns.compute_once(
+            f"wrong answers up to {reach!r}",
+            lambda: _count_wrong(columns, largest, reach),
+            by_confidence=True,
+        )
+        high = largest * _CEILINGS[kind](reach)
         return Scale(
             0.0,
-            largest * _CEILINGS[kind](reach),
+            high,
             rows * reach / reachable,
             power=power,
             mass=mass,
+            unseen=unseen_cost(wrong, count, high),
             largest=largest * _CEILINGS[kind](requested),
         )
 
     return scale
+
+
+def answers_up_to(columns: Columns, coverage: float) -> Mask:
+    """Return which rows are answered up to the first operating point with at least a coverage."""
+    answered = columns.answered
+    if columns.unranked or coverage >= columns.highest_coverage:
+        return answered
+    rank, levels = columns.ranks
+    reached = np.cumsum(np.bincount(rank, weights=columns.weight[answered], minlength=len(levels)))
+    last = np.searchsorted(reached, coverage * float(columns.weight.sum()))
+    kept = answered.copy()
+    kept[answered] = rank <= last
+    return kept
+
+
+def _count_wrong(columns: Columns, largest: float, coverage: float) -> tuple[float, float]:
+    """Return the number of answers up to a coverage, at least 1, and the proportion that are wrong."""
+    kept = answers_up_to(columns, coverage - 1e-9)
+    weight = columns.weight[kept] / columns.row_weight
+    count = max(float(weight.sum()), 1.0)
+    return count, float(columns.loss[kept] @ weight) / (largest * count)
 
 
 # The largest value of a selective metric up to a coverage, if the largest loss is 1.
@@ -216,7 +269,9 @@ _CEILINGS: dict[str, Callable[[float], float]] = {
 
 def accuracy_area_scale(columns: Columns, _value: Any) -> Scale:
     """Return the scale of an area under accuracy, which is 1 if every item is answered correctly."""
-    return replace(proportion_scale(columns), mass=columns.rows_by_unit(columns.answered))
+    # The coverage is known exactly, so the difference of two areas is that of the areas under risk.
+    unseen = risk_scale("area")(columns, None).unseen
+    return replace(proportion_scale(columns), mass=columns.rows_by_unit(columns.answered), unseen=unseen)
 
 
 def balanced_area_scale(columns: Columns, value: Any) -> Scale:

@@ -44,6 +44,7 @@ from abstain.metrics._specification import (
 from abstain.metrics.scales import (
     Scale,
     accuracy_area_scale,
+    answers_up_to,
     balanced_area_scale,
     coverage_scale,
     mean_scale,
@@ -519,15 +520,10 @@ def _compute_risk_at_coverage(curve: RankedCurve, metric: MetricSpecification) -
 
 def _operating_point_scale(columns: Columns, coverage: float) -> Scale:
     """Return the scale of the risk at the first operating point with at least a coverage: a mean of its answers."""
-    largest, answered = columns.worst_loss, columns.answered
+    largest = columns.worst_loss
     if not columns.highest_coverage or not largest > 0.0 or columns.unranked:
         return Scale(low=0.0)
-    rank, levels = columns.ranks
-    weight = columns.weight[answered]
-    reached = np.cumsum(np.bincount(rank, weights=weight, minlength=len(levels)))
-    last = np.searchsorted(reached, (coverage - TOLERANCE) * float(columns.weight.sum()))
-    kept = answered.copy()
-    kept[answered] = rank <= last
+    kept = answers_up_to(columns, coverage - TOLERANCE)
     return mean_scale(columns, columns.loss[kept], kept, high=largest)
 
 

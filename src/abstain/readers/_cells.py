@@ -129,13 +129,13 @@ def _keys(table: AggregatedTable, names: Sequence[str]) -> dict[str, str]:
 def _select_coded(
     table: AggregatedTable, rows: str, names: Sequence[str], unit: str, further: Sequence[str]
 ) -> str:
-    """Return a query of rows with unit, code and signals; the signals only of answered rows."""
+    """Return a query of rows with unit, code and signals; the signals only of rows that are ranked."""
     query = table.query
     all_answered = bool((table.row_types.outcome == Outcome.ANSWERED).all())
     parts = [f"{unit} AS u", "codes.code AS code", *further]
     for name in names:
         key = query.signal_keys[name]
-        value = f"b.{key}" if all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
+        value = f"b.{key}" if all_answered else f"CASE WHEN codes.ranked = 1 THEN b.{key} END"
         if query.is_continuous(name):
             value = query.as_number(value, query.table.column(name, "value").kind)
         parts.append(f"{value} AS {key}")

@@ -138,7 +138,7 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     with at(table.label):
         items = items.with_positive(arguments.positive)
     if "confidence" in columns and "confidence" in signals:
-        rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
+        rows.check_confidence(signals["confidence"], items.answered & items.is_counted, columns["confidence"])
     return items.with_provenance(
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
@@ -417,11 +417,11 @@ class TableRows:
         mask = np.zeros(len(values), np.bool_) if absent is None else absent.astype(np.bool_)
         return Signal(numbers, mask)
 
-    def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8], name: str) -> None:
+    def check_confidence(self, signal: Signal, answered: Mask, name: str) -> None:
         """Report answers without a confidence if problems are collected; otherwise the ranking raises the error."""
         if self.problems.collect:
             self.problems.report_rows(
-                ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED),
+                ~np.isfinite(signal.values) & answered,
                 f"the confidence ({name}) is missing or not finite for an answered item",
             )
 

@@ -10,6 +10,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from abc import abstractmethod
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from abstain.readers._formats import GZIP
 from abstain.readers._table_files import TableFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 _DELIMITERS = ",;\t|"
 _LONGEST_LINE = 1 << 24
+# Text at which a spreadsheet begins to read a formula; the last are forms of = + - @ of other widths. An apostrophe in
+# front makes it text.
+_FORMULA = "^(?:[\\t\\r\\n]|\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b])"
+_APOSTROPHE = "'"
 _MOST_COLUMNS = 1 << 14
 # If most JSON objects lack most keys, at most so many cells are loaded, or so many times the number of values.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
@@ -80,22 +85,35 @@ class _FileTable(DuckTable):
 
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
         """Write the rows with one more column, without loading them."""
+        self._write_marked(name, marks, words, part, self._kept)
+
+    def _write_marked(
+        self,
+        name: str,
+        marks: NDArray[np.bool_],
+        words: tuple[str, str],
+        part: Path | None,
+        kept: Callable[[str, str], str],
+    ) -> None:
+        """Write the rows with one more column; `kept` selects a column under its original name."""
         self.fetch(lambda: self.database.give("marks", {"mark": marks}))
         mark = f"CASE WHEN marks.mark THEN {_sql.literal(words[1])} ELSE {_sql.literal(words[0])} END"
         # DuckDB keeps the order of rows in files, and the marks are in that order.
-        rows = (
-            f"SELECT {self._columns_with(name, mark)} FROM {self._file_rows} AS source POSITIONAL JOIN marks"
-        )
+        rows = f"SELECT {self._columns_with(name, mark, kept)} FROM {self._file_rows} AS source POSITIONAL JOIN marks"
         self.query(f"COPY ({rows}) TO {_sql.literal(str(part))} ({self._copy_options})")
 
-    def _columns_with(self, name: str, mark: str) -> str:
+    def _columns_with(self, name: str, mark: str, kept: Callable[[str, str], str]) -> str:
         """Return the list of all columns under their original names, and `mark` as `name`."""
         columns = self.query(f"FROM {self._file_rows}").columns
-        kept = [
-            f"source.{_sql.identifier(column)} AS {_sql.identifier(own)}"
+        listed = [
+            kept(f"source.{_sql.identifier(column)}", own)
             for own, column in zip(self._kinds, columns, strict=True)
         ]
-        return f"{', '.join(kept)}, {mark} AS {_sql.identifier(name)}"
+        return f"{', '.join(listed)}, {mark} AS {_sql.identifier(name)}"
+
+    @staticmethod
+    def _kept(column: str, name: str) -> str:
+        return f"{column} AS {_sql.identifier(name)}"
 
 
 class _ExportNote(msgspec.Struct):
@@ -213,6 +231,20 @@ class _CsvTable(_TextTable):
         self._kinds = dict.fromkeys(names, "unknown")
         self._copy_options = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
 
+    def marked_for_spreadsheets(
+        self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None
+    ) -> None:
+        """Write the rows with one more column, with an apostrophe before cells that a spreadsheet would run."""
+        self._write_marked(name, marks, words, part, self._kept_as_text)
+
+    @staticmethod
+    def _kept_as_text(column: str, name: str) -> str:
+        pattern, apostrophe = _sql.literal(_FORMULA), _sql.literal(_APOSTROPHE)
+        is_formula = f"regexp_matches({column}, {pattern}) AND TRY_CAST({column} AS DOUBLE) IS NULL"
+        safe_name = f"{_APOSTROPHE}{name}" if re.match(_FORMULA, name) else name
+        text = f"CASE WHEN {is_formula} THEN {apostrophe} || {column} ELSE {column} END"
+        return f"{text} AS {_sql.identifier(safe_name)}"
+
     @property
     def headed(self) -> bool:
         """False if the first line may be a record.
@@ -268,7 +300,7 @@ class _JsonTable(_TextTable):
         self._create_view(f"SELECT json FROM read_json_objects({_path_list(files)}, {options})")
         self._kinds = self._find_kinds()
 
-    def _columns_with(self, name: str, mark: str) -> str:
+    def _columns_with(self, name: str, mark: str, kept: Callable[[str, str], str]) -> str:  # noqa: ARG002
         return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
 
     def _find_kinds(self) -> dict[str, str]:

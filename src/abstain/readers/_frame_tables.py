@@ -5,6 +5,7 @@ DuckDB reads lazy frames without loading them. Any other frame is read through n
 
 from __future__ import annotations
 
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,6 +201,8 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
     import narwhals as nw  # noqa: PLC0415
 
     nulls = series.is_null().to_numpy()
+    if series.dtype == nw.Categorical and series.implementation.is_pandas_like() and not nulls.all():
+        return _cells_of_categories(series.to_native())
     if nulls.all():  # a column without values has no type
         numeric = kind in ("number", "whole")
         return np.full(len(nulls), np.nan) if numeric else np.full(len(nulls), None, dtype=object)
@@ -210,6 +213,40 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
         return np.asarray(series.to_numpy())
     unchanged = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
     values = (series if unchanged and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
+    if series.dtype in (nw.Object, nw.Time):
+        values = [_text_of_time(value, text) for value, text in zip(series.to_list(), values, strict=True)]
+    elif series.dtype == nw.Datetime and series.dtype.time_zone is None:
+        values = [None if text is None else _as_in_files(text) for text in values]
     # In a column of objects, pandas uses a float NaN as null.
     cells = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
     return labels.exact(cells) if kind == "whole" and not series.dtype.is_decimal() else cells
+
+
+def _cells_of_categories(column: Any) -> NDArray[Any]:
+    """Return the cells of a pandas column of categories; converted at once, large numbers with gaps become floats."""
+    import narwhals as nw  # noqa: PLC0415
+
+    categories = nw.from_native(column.cat.categories.to_series(), series_only=True)
+    cells = _frame_array(categories, _frame_kind(categories.dtype)).tolist()
+    return _validate.objects([None if code < 0 else cells[code] for code in column.cat.codes.tolist()])
+
+
+def _text_of_time(value: Any, otherwise: Any) -> Any:
+    """Return the text of a date or time of day, as a file of the same table would give it; other values unchanged."""
+    if isinstance(value, datetime) and value == value and value.tzinfo is None:  # noqa: PLR0124  (NaT is not equal to itself)
+        return _as_in_files(str(value))
+    if isinstance(value, time):
+        return _as_in_files(str(value))
+    return str(value) if isinstance(value, date) and not isinstance(value, datetime) else otherwise
+
+
+def _as_in_files(text: str) -> str:
+    """Return the text of a date with a time of day, or of a time, in the form of the engine that reads files.
+
+    >>> _as_in_files("2026-01-31T10:05:00.500000"), _as_in_files("2026-01-31"), _as_in_files("10:05:00.000000")
+    ('2026-01-31 10:05:00.5', '2026-01-31 00:00:00', '10:05:00')
+    """
+    text = text.replace("T", " ")
+    if ":" not in text:
+        text = f"{text} 00:00:00"
+    return text.rstrip("0").rstrip(".") if "." in text else text

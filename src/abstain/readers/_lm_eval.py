@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from abstain import _files, _validate
-from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.errors import ArgumentError, DataError, FormatError, list_names
 from abstain.items import Items, Outcome
 from abstain.readers import _log_items
 from abstain.readers._fields import cluster_noun
@@ -51,7 +51,7 @@ def read_items(samples: _files.SourceFile, arguments: ReadArguments) -> Items:
     if filter_name is not None and not rows:
         hint = _validate.suggestion(filter_name, filters)
         raise ArgumentError(
-            f"{path}: has no filter {filter_name!r}{hint}; filters here: {', '.join(filters)}"
+            f"{path}: has no filter {filter_name!r}{hint}; filters here: {list_names(filters)}"
         )
     if len({name for name, _ in rows}) > 1:
         for name, row in rows:
@@ -99,7 +99,7 @@ def _samples(file: IO[bytes], path: str) -> Iterator[_LmEvalSample]:
         members = _files.decode(line.removeprefix(b"\xef\xbb\xbf"), dict[str, msgspec.Raw], location)
         missing = KEYS - members.keys()
         if missing:
-            raise FormatError(f"{location} is not a sample: it lacks {', '.join(sorted(missing))}")
+            raise FormatError(f"{location} is not a sample: it lacks {list_names(sorted(missing))}")
         yield _LmEvalSample(members, location)
 
 
@@ -191,7 +191,7 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
         if scorer not in sample.members:
             hint = _validate.suggestion(scorer, named)
             raise ArgumentError(
-                f"{sample.location}: has no metric {scorer!r}{hint}; metrics here: {', '.join(named) or 'none'}"
+                f"{sample.location}: has no metric {scorer!r}{hint}; metrics here: {list_names(named) or 'none'}"
             )
         return _grade(sample, scorer)
     for name in (*(usual for usual in _USUAL_METRICS if usual in named), *named):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
 from abstain._row_names import rows_named_by
-from abstain.errors import ArgumentError, FormatError, at
+from abstain.errors import ArgumentError, FormatError, at, list_names
 from abstain.items import Items
 from abstain.readers._columns import items_from_table
 from abstain.readers._file_tables import open_files
@@ -388,7 +388,7 @@ def _files_in(folder: Path) -> list[Path]:
     by_ending = {ending: [name for name in names if name.endswith(ending)] for ending in _IN_FOLDERS}
     present = {ending: files for ending, files in by_ending.items() if files}
     if len(present) != 1:
-        counts = ", ".join(f"{len(files):,} {ending}" for ending, files in present.items())
+        counts = list_names(f"{len(files):,} {ending}" for ending, files in present.items())
         content = counts or "no log and no table"
         raise ArgumentError(
             f"{folder}: is a folder with {content}; pass files, or a pattern such as '{folder}/*.eval'"
@@ -427,7 +427,7 @@ def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFi
         return files, FORMATS[name]
     forms = [_recognise(file) for file in files]
     if len({form.name for form in forms}) > 1:
-        listed = ", ".join(f"{file} ({form.title})" for file, form in zip(files, forms, strict=True))
+        listed = list_names(f"{file} ({form.title})" for file, form in zip(files, forms, strict=True))
         raise FormatError(f"the files are of different formats and cannot be read as one: {listed}")
     return files, forms[0]
 

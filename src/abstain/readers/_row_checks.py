@@ -129,15 +129,15 @@ def check_numbers(query: RowQuery, name: str) -> None:
         TableRows(query.table, {}, {}, problems).signal(name, {name: found["v"].astype(object)})
 
 
-def count_weights(query: RowQuery) -> tuple[int, int]:
-    """Return the number of rows with an invalid weight, and of those with a positive one."""
+def count_weights(query: RowQuery) -> tuple[int, int, int]:
+    """Return the number of rows with an invalid weight, with a positive weight, and with the weight 0."""
     # In an engine, NaN is greater than any number.
-    conditions = {"wrong": f"w < 0 OR w > {HEAVIEST}", "positive": "w > 0"}
+    conditions = {"wrong": f"w < 0 OR w > {HEAVIEST}", "positive": "w > 0", "zero": "w = 0"}
     counts = ", ".join(
         f"count(CASE WHEN {condition} THEN 1 END) AS {key}" for key, condition in conditions.items()
     )
     numbers = query.engine.fetch(f"SELECT {counts} FROM ({query.select()}) AS b")
-    return int(numbers["wrong"][0]), int(numbers["positive"][0])
+    return int(numbers["wrong"][0]), int(numbers["positive"][0]), int(numbers["zero"][0])
 
 
 def report_weights(query: RowQuery, wrong: int) -> None:

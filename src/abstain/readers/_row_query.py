@@ -71,6 +71,7 @@ class RowQuery:
         columns: the column of each field.
         arguments: the arguments of the reader; `metadata` are the columns of groups.
         problems: collects or raises the problems with rows.
+        counted_only: True to select only rows whose weight is not 0.
     """
 
     table: QueriedTable
@@ -78,6 +79,7 @@ class RowQuery:
     columns: Mapping[str, str]
     arguments: ReadArguments
     problems: Problems
+    counted_only: bool = False
 
     def number(self, source: str, expression: str = "count(*)") -> int:
         """Return one whole number about a source of rows. Default: the number of rows."""
@@ -223,7 +225,8 @@ class RowQuery:
     def _selected(self, parts: Mapping[str, str], *, numbers: bool) -> str:
         all_parts = {**parts, "r": self.engine.row_number} if numbers else parts
         listed = ", ".join(f"{value} AS {key}" for key, value in all_parts.items())
-        return f"SELECT {listed} FROM {self.engine.source(numbers=numbers)}"
+        rows = f"SELECT {listed} FROM {self.engine.source(numbers=numbers)}"
+        return f"SELECT * FROM ({rows}) AS counted WHERE w > 0" if self.counted_only else rows
 
     def join_types(self, rows: str, types: str) -> str:
         """Join rows, as ``b``, to the source of their types, which is called ``row_types``."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from abstain import _files, _validate
 from abstain._export import OUTCOMES
-from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
+from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, list_names
 from abstain.items import (
     Items,
     Outcome,
@@ -167,7 +167,7 @@ def _choose_experiment(experiments: list[_Experiment], mode: str | None, path: s
     if not experiments:
         raise FormatError(f"{path}: the run file has no experiments")
     modes = [experiment.mode for experiment in experiments]
-    listed = ", ".join(name or "(unnamed)" for name in modes)
+    listed = list_names(name or "(unnamed)" for name in modes)
     if mode is None:
         if len(experiments) > 1:
             raise ArgumentError(f"{path}: has {len(experiments)} experiments; choose a mode: {listed}")
@@ -213,9 +213,7 @@ def _item_set(records: list[_Participant], path: str) -> dict[str, None]:
     counts = Counter(item for record in records for item in _map(record, "ground_truth_items", path))
     items = {item: None for item, count in counts.items() if 2 * count >= len(records)}
     if not items:
-        raise FormatError(
-            f"{path}: participant {records[0].participant_id} has no items in ground_truth_items"
-        )
+        raise FormatError(f"{_place(path, records[0].participant_id)} has no items in ground_truth_items")
     return items
 
 
@@ -251,18 +249,23 @@ def _item_signals(record: _Participant, items: Mapping[str, None], path: str) ->
     return {item: {} for item in items}
 
 
+def _place(path: str, participant: object) -> str:
+    return f"{path}: participant {_validate.place_name(participant)}"
+
+
 def _check_signals(record: _Participant, maps: Mapping[str, Any], path: str) -> None:
     for item, signals in maps.items():
         if not isinstance(signals, dict):
             raise FormatError(
-                f"{path}: participant {record.participant_id}, item {item}: item_signals must be an object"
+                f"{_place(path, record.participant_id)}, item {_validate.place_name(item)}: item_signals must be an "
+                "object"
             )
 
 
 def _map(record: _Participant, key: str, path: str) -> Mapping[str, Any]:
     value: Mapping[str, Any] | None = getattr(record, key)
     if value is None:
-        raise FormatError(f"{path}: participant {record.participant_id} has no {key} (an object by item)")
+        raise FormatError(f"{_place(path, record.participant_id)} has no {key} (an object by item)")
     return value
 
 
@@ -274,7 +277,7 @@ def _complete(record: _Participant, key: str, items: Mapping[str, None], path: s
     ):
         if names:
             raise DataError(
-                f"{path}: participant {record.participant_id}: {key} {problem} {', '.join(names)}; "
+                f"{_place(path, record.participant_id)}: {key} {problem} {list_names(names)}; "
                 "all participants must have the same items"
             )
     return members
@@ -338,7 +341,7 @@ def _exported_rows(record: _Participant, path: str) -> list[_RunRow]:
     names = maps["ground_truth_items"]
     for key, values in maps.items():
         if values is None or names is None or values.keys() != names.keys():
-            raise FormatError(f"{path}: participant {cluster} has no {key} for each of its items")
+            raise FormatError(f"{_place(path, cluster)} has no {key} for each of its items")
     _check_signals(record, maps["item_signals"], path)
     return [_RunRow(cluster, name, *(maps[key][name] for key in _EXPORTED_MAPS)) for name in names]
 

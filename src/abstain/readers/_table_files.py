@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from abstain import _files
-from abstain.errors import DataError
+from abstain.errors import LONGEST_PATH, DataError, list_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class TableFiles:
 
     def __init__(self, files: Sequence[_files.SourceFile]) -> None:
         self.paths = tuple(file.path for file in files)
-        self.label = ", ".join(map(str, files))
+        self.label = list_names(map(str, files), longest=LONGEST_PATH)
         self._originals = [file.original for file in files]
         self._folder: Path | None = None
         self.locations = tuple(self._locate(file, number) for number, file in enumerate(files))

@@ -155,6 +155,16 @@ class SourceTable(ABC):
         needed = np.full(len(values), self.kinds[name] == "list")
         return _values.as_lists(values, name, self._problems, needed=needed)
 
+    def marked_for_spreadsheets(
+        self,
+        name: str,  # noqa: ARG002
+        marks: NDArray[np.bool_],  # noqa: ARG002
+        words: tuple[str, str],  # noqa: ARG002
+        part: Path | None,  # noqa: ARG002
+    ) -> Any:
+        """Write the rows with one more column as CSV in which no cell is a formula; an error for other tables."""
+        raise ArgumentError(f"{self.label}: safe_csv (--safe-csv) is for CSV files")
+
     @abstractmethod
     def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
         """Add a column: `words[1]` in marked rows, otherwise `words[0]`. Return a frame, or write a file to `part`."""

@@ -29,7 +29,7 @@ import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
 from abstain._row_names import rows_named_by
-from abstain._units import GROUPS, MOST_SINGLE, group_of
+from abstain._units import GROUPS, MOST_SINGLE, MOST_WEIGHTS, ROUNDING, group_of, weight_of_one_item
 from abstain.errors import AggregationError, at
 from abstain.groups import group_numbers, groups
 from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
@@ -95,7 +95,7 @@ def aggregate(
     table.prepare([name for name, kind in table.kinds.items() if kind not in ("list", "other")])
     query = RowQuery(table, engine, columns, arguments, arguments.problems or Problems(collect=False))
     _check_one_system(query)
-    wrong, positive = count_weights(query) if "weight" in columns else (0, 0)
+    wrong, positive, zero = count_weights(query) if "weight" in columns else (0, 0, 0)
     weighted = positive > 0 and not wrong
     fetched = group_row_types(query, weighted=weighted)
     with rows_named_by(table.paths):
@@ -103,6 +103,10 @@ def aggregate(
         check_rows(query)
         if "weight" in columns and not weighted:
             report_weights(query, wrong)
+        if weighted and zero:  # all rows are valid, so those that count nowhere can be left out
+            query = replace(query, counted_only=True)
+            fetched = group_row_types(query, weighted=True)
+            items = items_of_row_types(query, fetched, origin or {})
     with at(table.label):
         items = items.with_positive(arguments.positive)
     types = RowTypes(engine, np.arange(len(items)), fetched["n"].astype(np.int64), items)
@@ -251,23 +255,29 @@ class AggregatedTable:
         *,
         unit: Indices | None = None,
         view: Callable[..., Items] | None = None,
+        ranks_declined: bool = False,
     ) -> Items:
         """Return one item for each combination of unit, code and confidence.
 
         Args:
             code: a number for each of `row_types`; equal ones are not distinguished.
-            signals: the confidences that distinguish rows, if these are answered.
+            signals: the confidences that distinguish answered rows.
             unit: a number for each of `row_types`, which takes the place of the cluster. Default: units are clusters,
                 or groups of them.
             view: returns items with other signals; see `Aggregation.view`. Default: items of the same code and unit.
+            ranks_declined: also distinguish abstained rows by the confidences.
         """
         names = self.query.signal_columns(signals)
         for name in names:
             if not name.endswith(ABSENT_SUFFIX):
                 check_numbers(self.query, name)
-        answered = (self.row_types.outcome == Outcome.ANSWERED).astype(np.int8)
+        ranked = self.row_types.outcome == Outcome.ANSWERED
+        if ranks_declined:
+            ranked |= self.row_types.outcome == Outcome.ABSTAINED
         unit_of_type = np.zeros(len(code), np.int32) if unit is None else unit.astype(np.int32)
-        self.give_by_type("codes", code=code.astype(np.int32), answered=answered, unit=unit_of_type)
+        self.give_by_type(
+            "codes", code=code.astype(np.int32), ranked=ranked.astype(np.int8), unit=unit_of_type
+        )
         cells = RowCells.group(self, names, self._unit if unit is None else "codes.unit")
         fetched = cells.fetched
         first_type = np.unique(code, return_index=True)[1].astype(np.intp)
@@ -295,9 +305,31 @@ class AggregatedTable:
                 first_row=cells.without_values().first_row,
                 members_of_groups=self._members_of_groups,
                 requested=self.requested,
+                row_weight=self._weights[0],
+                item_weight=self._weights[1],
                 random_units=self.units and not self.has_clusters and not in_order,
             ),
         ).with_provenance(**({"percent": self.percent} if self.percent else {}))
+
+    @cached_property
+    def _weights(self) -> tuple[float, float]:
+        """The weight of one row and of one item among the evaluated rows, as for rows in memory."""
+        evaluated = self.row_types.outcome <= Outcome.ABSTAINED
+        if not self.weighted or not evaluated.any():
+            return 1.0, 1.0
+        self.give_by_type("evaluated", evaluated)
+        rows = f"SELECT b.w AS w FROM {self.join(self.select(), 'evaluated')}"
+        smallest = float(self.engine.fetch(f"SELECT min(w) AS w FROM ({rows}) AS b")["w"][0])
+        multiple = f"(w / CAST({smallest!r} AS DOUBLE))"
+        sums = self.engine.fetch(
+            f"SELECT sum({multiple}) AS total, sum({multiple} * {multiple}) AS squares, "
+            f"max(abs({multiple} - round({multiple})) - {ROUNDING} * {multiple}) AS remainder FROM ({rows}) AS b"
+        )
+        one_row = smallest
+        if sums["remainder"][0] > 0.0:
+            one_row *= float(sums["squares"][0] / sums["total"][0])
+        distinct = self.engine.fetch(f"SELECT DISTINCT w FROM ({rows}) AS b LIMIT {MOST_WEIGHTS + 1}")["w"]
+        return one_row, weight_of_one_item(distinct.astype(np.float64))
 
     @property
     def _bare_types(self) -> Items:
@@ -423,7 +455,7 @@ class AggregatedTable:
         confidence = self.columns.get("confidence")
         if confidence in signals:
             signals["confidence"] = signals[confidence]
-            rows.check_confidence(signals[confidence], items.outcome, confidence)
+            rows.check_confidence(signals[confidence], items.answered, confidence)
         for name in signals.keys() & set(self.percent):
             signals[name] = replace(signals[name], values=signals[name].values / 100.0)
         return signals

@@ -20,6 +20,7 @@ from abstain.items import Outcome
 from abstain.matching import (
     ROWS,
     Matching,
+    check_equal_rows,
     check_kinds,
     check_truths,
     different_truths,
@@ -28,7 +29,6 @@ from abstain.matching import (
     nothing_evaluated,
     nothing_shared,
     twice,
-    unequal_rows,
 )
 from abstain.readers._engine import NAME_KEYS
 from abstain.readers._row_checks import check_all_named, check_unique, select_repeated
@@ -197,8 +197,10 @@ class _Match:
         shared = np.logical_and.reduce([own > 0 for own in held.values()])
         total, common = int(items.sum()), int(items[shared].sum())
         missing = {name: int(items[own == 0].sum()) for name, own in held.items()}
-        if self.by == (ROWS,) and any(missing.values()):
-            raise DataError(unequal_rows({name: total - count for name, count in missing.items()}))
+        if self.by == (ROWS,):
+            check_equal_rows(
+                {name: side.query.number(side.query.engine.source()) for name, side in self.sides.items()}
+            )
         if common < total and not intersection_only:
             raise DataError(items_differ(total, common, missing, self._first_missing(missing)))
         both = shared & np.logical_and.reduce([own == 1 for own in evaluated.values()])

@@ -53,8 +53,7 @@ def cluster_sizes(table: AggregatedTable) -> tuple[int, int, float, int]:
     """Return the number of clusters, and the numbers of rows of the smallest, the median and the largest."""
     engine = table.engine
     if "cluster" not in table.columns:
-        rows = int(engine.fetch(f"SELECT count(*) AS n FROM {engine.source()}")["n"][0])
-        return rows, 1, 1.0, 1
+        return table.query.number(f"({table.query.select()}) AS b"), 1, 1.0, 1
     sizes = f"SELECT count(*) AS n FROM ({table.query.select_named(('cluster',))}) AS b GROUP BY c"
     found = engine.fetch(
         f"SELECT count(*) AS several, min(n) AS low, median(n) AS middle, max(n) AS high FROM ({sizes}) AS sizes"

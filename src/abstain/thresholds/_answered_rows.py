@@ -15,7 +15,7 @@ from abstain import _files, _validate
 from abstain._confidences import load_calibrations, variant_confidences
 from abstain._units import group_of
 from abstain.confidence import no_confidence
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, list_names
 from abstain.groups import group_names
 from abstain.losses import SHARES, item_loss
 from abstain.resampling import total_by
@@ -204,7 +204,7 @@ def one_confidence(items: Items, confidence: str | None, calibration: Calibratio
     if not variants:
         raise ArgumentError(f"a threshold needs a confidence: {no_confidence(items)}")
     if len({variant.values.tobytes() for variant in variants.values()}) > 1:
-        raise ArgumentError(f"a policy uses one confidence, got {', '.join(variants)}; name one of them")
+        raise ArgumentError(f"a policy uses one confidence, got {list_names(variants)}; name one of them")
     return next(iter(variants.values()))
 
 

@@ -97,6 +97,7 @@ def apply_policy(
     abstained: str | None = None,
     calibration: CalibrationLike = None,
     inputs: Iterable[str | os.PathLike[str]] = (),
+    safe_csv: bool = False,
     **unknown: Any,
 ) -> Applied:
     """Decide for every row; add the decision to a data frame, or write it to a file.
@@ -109,6 +110,8 @@ def apply_policy(
         abstained: the boolean column of rows that the model itself declined. Default: a column of that name, if any.
         calibration: the calibration file that the policy's confidence needs, or its path.
         inputs: further files that must not be overwritten.
+        safe_csv: begin every cell of a CSV file that a spreadsheet would run as a formula with an apostrophe. Default:
+            the cells of the table are not changed.
         unknown: any other argument is an error.
 
     >>> import polars
@@ -127,6 +130,8 @@ def apply_policy(
         )
     if not policy.has_guarantee:
         raise ArgumentError("this policy has no risk guarantee, so it answers nothing; see its reason")
+    if safe_csv and output is None:
+        raise ArgumentError("safe_csv (--safe-csv) is for an output file; pass output= (-o)")
     if isinstance(source, Items):
         return _decide(policy, source, calibration)
     table = open_table(source)
@@ -154,7 +159,8 @@ def apply_policy(
         )
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
-        table.marked(column, applied.answer, (DEFER, ANSWER), part)
+        write = table.marked_for_spreadsheets if safe_csv else table.marked
+        write(column, applied.answer, (DEFER, ANSWER), part)
         _outputs.write_files({output: part}, inputs=[*table.paths, *inputs])
     return replace(applied, path=path)
 
@@ -162,6 +168,7 @@ def apply_policy(
 def _decide(policy: Policy, items: Items, calibration: CalibrationLike) -> Applied:
     if not len(items):
         raise DataError("there is no row to decide on: the source is empty")
+    items = replace(items, weight=None)  # a decision concerns every row
     ranking = policy_confidence(policy, items.evaluated, calibration)
     groups = group_names(items, policy.by) if policy.by is not None and not policy.worst else None
     thresholds = policy.thresholds(groups, len(items))

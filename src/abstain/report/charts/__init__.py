@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import vl_convert
 
 from abstain import _outputs, _validate
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, list_names
 from abstain.evaluation import Result
 from abstain.metrics.registry import metric_name
 from abstain.report import CHART_FORMATS as FORMATS
@@ -111,7 +111,7 @@ def draw(
     if name in COMPARISON_CHARTS:
         return COMPARISON_CHARTS[name](result, options)
     raise ArgumentError(
-        f"{name} is of one system; name it (system=, --of-system): {', '.join(result.systems)}"
+        f"{name} is of one system; name it (system=, --of-system): {list_names(result.systems)}"
     )
 
 
@@ -157,7 +157,7 @@ def _draw_reliability(system: SystemResult, options: ChartOptions) -> Chart:
     )
     curves = system.profile().reliability
     if name not in curves:
-        others = f"; probabilities are: {', '.join(curves)}" if curves else ""
+        others = f"; probabilities are: {list_names(curves)}" if curves else ""
         raise DataError(
             f"the confidence {name} is not within 0 and 1, or is known not to be a probability{others}; name another "
             "(confidence, --of)"
