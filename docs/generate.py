@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SIMULATIONS = HERE.parent / "simulations"
+# By the name of a page about a simulation: the module, and the file of its counts.
+SIMULATED = {
+    "coverage": ("table", "results"),
+    **{name: (name, name) for name in ("declining", "differences", "groups", "guarantees", "planning")},
+}
 # Pages with the output of commands.
 WITH_OUTPUTS = ("quick-start.md", "concepts/reading-the-output.md")
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -144,31 +150,15 @@ def metrics_page() -> str:
     return "\n".join([*lines, ""])
 
 
-def simulations_page() -> str:
-    """Return the page with the simulated coverage of confidence intervals."""
+def simulated_page(name: str) -> str:
+    """Return the page about a simulation, by the name of the page."""
     if str(HERE.parent) not in sys.path:
         sys.path.append(str(HERE.parent))
-    from simulations.table import page  # noqa: PLC0415
-
-    return page(SIMULATIONS / "results.jsonl", SIMULATIONS / "differences.jsonl")
-
-
-def guarantees_page() -> str:
-    """Return the page with the simulated risk guarantees."""
-    if str(HERE.parent) not in sys.path:
-        sys.path.append(str(HERE.parent))
-    from simulations.guarantees import guarantees_page as page  # noqa: PLC0415
-
-    return page(SIMULATIONS / "guarantees.jsonl")
-
-
-def declining_page() -> str:
-    """Return the page with simulated comparisons with a system that declines most items."""
-    if str(HERE.parent) not in sys.path:
-        sys.path.append(str(HERE.parent))
-    from simulations.declining import declining_page as made  # noqa: PLC0415
-
-    return made(SIMULATIONS / "declining.jsonl")
+    module, counts = SIMULATED[name]
+    page: str = getattr(import_module(f"simulations.{module}"), f"{name}_page")(
+        SIMULATIONS / f"{counts}.jsonl"
+    )
+    return page
 
 
 def citation_page() -> str:
@@ -213,9 +203,7 @@ def citation_page() -> str:
 PAGES: dict[Path, Callable[[], str]] = {
     **{HERE / name: partial(page_with_outputs, HERE / name) for name in WITH_OUTPUTS},
     HERE / "cite.md": citation_page,
-    HERE / "definitions" / "simulated-coverage.md": simulations_page,
-    HERE / "definitions" / "simulated-declining.md": declining_page,
-    HERE / "definitions" / "simulated-guarantees.md": guarantees_page,
+    **{HERE / "definitions" / f"simulated-{name}.md": partial(simulated_page, name) for name in SIMULATED},
     HERE / "reference" / "cli.md": command_line_page,
     HERE / "reference" / "metrics.md": metrics_page,
 }

@@ -1,4 +1,4 @@
-"""Run the simulations: `python -m simulations [--runs N] [--clusters 10,20] [--method jackknife]`.
+"""Run the simulations: `python -m simulations [--runs N] [--clusters 10,20] [--skip coverage,guarantees]`.
 
 Finished cells are stored in JSON Lines files such as ``simulations/results.jsonl``. A run that was stopped continues
 with the first unfinished cell. The tables of the documentation are made from these files.
@@ -11,7 +11,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,12 +19,28 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from simulations.coverage import CLUSTERS, Cell, CoverageCounts, run_cell
 from simulations.declining import CELLS as DECLINING
 from simulations.declining import simulate_declining
+from simulations.differences import CELLS as DIFFERENCES
 from simulations.differences import simulate_differences
+from simulations.groups import CELLS as GROUPS
+from simulations.groups import simulate_groups
 from simulations.guarantees import CELLS as GUARANTEES
 from simulations.guarantees import simulate_guarantees
+from simulations.planning import CELLS as PLANNING
+from simulations.planning import simulate_planning
 from simulations.scenarios import SCENARIOS, SPECIAL
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 RESULTS = Path(__file__).parent / "results.jsonl"
+# By name, which is also that of the file with the counts: what simulates cells, and the cells.
+OTHERS: dict[str, tuple[Callable[..., None], Sequence[Any]]] = {
+    "guarantees": (simulate_guarantees, GUARANTEES),
+    "declining": (simulate_declining, DECLINING),
+    "differences": (simulate_differences, DIFFERENCES),
+    "groups": (simulate_groups, GROUPS),
+    "planning": (simulate_planning, PLANNING),
+}
 
 
 def read_records(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -92,15 +108,10 @@ def main() -> None:
         help="jackknife, percentile or bca, separated by commas (default: jackknife)",
     )
     parser.add_argument("--only", default="", help="only scenarios whose name contains this text")
-    parser.add_argument("--skip-differences", action="store_true", help="skip comparisons of two systems")
     parser.add_argument(
-        "--skip-guarantees", action="store_true", help="skip thresholds with a risk guarantee"
-    )
-    parser.add_argument("--skip-declining", action="store_true", help="skip comparisons with a timid system")
-    parser.add_argument(
-        "--guarantee-clusters",
-        default=",".join(map(str, sorted({cell.clusters for cell in GUARANTEES}))),
-        help="numbers of clusters for risk guarantees, separated by commas (default: %(default)s)",
+        "--skip",
+        default="",
+        help=f"simulations to skip, separated by commas: coverage, {', '.join(OTHERS)} (default: none)",
     )
     parser.add_argument(
         "--results",
@@ -109,33 +120,32 @@ def main() -> None:
         help="file of the counts (default: simulations/results.jsonl)",
     )
     arguments = parser.parse_args()
+    skipped = arguments.skip.split(",")
+    clusters = [int(number) for number in arguments.clusters.split(",")]
     scenarios = [scenario for scenario in SCENARIOS if arguments.only in scenario.name]
     special = [scenario for scenario in SPECIAL if arguments.only in scenario.name]
     cells = [
-        Cell(scenario, int(clusters), method)
+        Cell(scenario, number, method)
         for method in arguments.method.split(",")
-        for clusters in arguments.clusters.split(",")
+        for number in clusters
         for scenario in (*scenarios, *special)
     ]
-    simulate_coverage(cells, arguments.runs, arguments.results)
-    if not arguments.skip_guarantees:
-        cluster_counts = arguments.guarantee_clusters.split(",")
-        guarantees = [cell for cell in GUARANTEES if str(cell.clusters) in cluster_counts]
-        with _progress_bar() as progress:
-            task = progress.add_task("guarantees", total=len(guarantees) * arguments.runs)
-            path = arguments.results.with_name("guarantees.jsonl")
-            simulate_guarantees(
-                guarantees, arguments.runs, path, lambda count: progress.update(task, advance=count)
-            )
-    if not arguments.skip_declining:
-        with _progress_bar() as progress:
-            task = progress.add_task("declining", total=len(DECLINING) * arguments.runs)
-            path = arguments.results.with_name("declining.jsonl")
-            simulate_declining(
-                DECLINING, arguments.runs, path, lambda count: progress.update(task, advance=count)
-            )
-    if not arguments.skip_differences:
-        simulate_differences(scenarios, arguments.runs, arguments.results.with_name("differences.jsonl"))
+    if "coverage" not in skipped:
+        simulate_coverage(cells, arguments.runs, arguments.results)
+    for name, (run, all_cells) in OTHERS.items():
+        # Guarantees, declining systems and groups have other numbers of clusters.
+        usual = name not in ("differences", "planning")
+        chosen = [cell for cell in all_cells if usual or cell.clusters in clusters]
+        if name not in skipped:
+            with _progress_bar() as progress:
+                task = progress.add_task(name, total=len(chosen) * arguments.runs)
+                path = arguments.results.with_name(f"{name}.jsonl")
+                run(
+                    chosen,
+                    arguments.runs,
+                    path,
+                    lambda count, task=task: progress.update(task, advance=count),
+                )
 
 
 if __name__ == "__main__":

@@ -47,14 +47,14 @@ CLUSTERS = (10, 20, 41, 100, 1000)
 GRID = (0.2, 0.5, 0.7)
 # Every registered metric is simulated, for answers, totals, prediction intervals or sets. The coverage at an accuracy
 # is the coverage at the corresponding risk, which takes longest.
-_OF_TOTALS = ("mean_absolute_error", "root_mean_squared_error", "pearson_r", "severity_tier_accuracy@PHQ-8")
-_OF_INTERVALS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "bounded")
-_OF_SETS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "gathered")
+OF_TOTALS = ("mean_absolute_error", "root_mean_squared_error", "pearson_r", "severity_tier_accuracy@PHQ-8")
+OF_INTERVALS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "bounded")
+OF_SETS = tuple(metric.key for metric in REGISTERED.values() if metric.rows == "gathered")
 METRICS = (
     *(
         metric.key
         for metric in REGISTERED.values()
-        if metric.key not in {*_OF_TOTALS, *_OF_INTERVALS, *_OF_SETS} and metric.parameter is None
+        if metric.key not in {*OF_TOTALS, *OF_INTERVALS, *OF_SETS} and metric.parameter is None
     ),
     *(f"risk_at_coverage@{coverage}" for coverage in (0.05, *GRID)),
     *("aurc_at_coverage@0.5", "augrc_at_coverage@0.5", "coverage_at_risk@0.1"),
@@ -271,25 +271,22 @@ def _evaluate_bounds(
     scenario: Scenario, generator: np.random.Generator, clusters: int, options: Mapping[str, Any]
 ) -> dict[str, Estimate]:
     data, nominal = scenario.bounds(generator, clusters), NOMINAL[scenario.errors]
-    clustered: dict[str, Any] = {"cluster": data.cluster, "item": np.arange(len(data.cluster))}
     intervals = evaluate_intervals(
         data.truth, data.intervals, nominal=nominal, cluster=data.cluster, **options
     )
     sets = evaluate_sets(data.label, data.sets, nominal=nominal, cluster=data.cluster, **options)
-    bounded = Items.from_arrays(data.truth, data.truth, intervals=data.intervals, **clustered)
-    gathered = Items.from_arrays(data.label, data.label, sets=data.sets, **clustered)
     seed = generator.integers(1 << 32)
     scaled, unscaled = (
         _evaluate_items(
-            scenario.totals(np.random.default_rng(seed), clusters, scaled=has_scale), _OF_TOTALS, options
+            scenario.totals(np.random.default_rng(seed), clusters, scaled=has_scale), OF_TOTALS, options
         )
         for has_scale in (True, False)
     )
     return {
         **{f"interval {name}": estimate for name, estimate in intervals.by_nominal[0].metrics.items()},
         **{f"set {name}": estimate for name, estimate in sets.by_nominal[0].metrics.items()},
-        **_evaluate_items(bounded, _OF_INTERVALS, options),
-        **_evaluate_items(gathered, _OF_SETS, options),
+        **_evaluate_items(data.interval_items, OF_INTERVALS, options),
+        **_evaluate_items(data.set_items, OF_SETS, options),
         **scaled,
-        **{f"{name} without a scale": unscaled[name] for name in _OF_TOTALS[:2]},
+        **{f"{name} without a scale": unscaled[name] for name in OF_TOTALS[:2]},
     }

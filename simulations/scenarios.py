@@ -71,6 +71,21 @@ class Bounds:
     label: Indices
     sets: Mask
 
+    @property
+    def interval_items(self) -> Items:
+        """The prediction intervals as items."""
+        return self._items(self.truth, intervals=self.intervals)
+
+    @property
+    def set_items(self) -> Items:
+        """The prediction sets as items."""
+        return self._items(self.label, sets=self.sets)
+
+    def _items(self, truth: Any, **predicted: Any) -> Items:
+        return Items.from_arrays(
+            truth, truth, cluster=self.cluster, item=np.arange(len(self.cluster)), **predicted
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -129,31 +144,59 @@ class Scenario:
         should_abstain = hardness + 0.5 * effect > limit
         return Answers(cluster, wrong, abstained, confidence, should_abstain)
 
-    def bounds(self, generator: np.random.Generator, clusters: int) -> Bounds:
-        """Draw a data set of prediction intervals and sets."""
+    def bounds(
+        self,
+        generator: np.random.Generator,
+        clusters: int,
+        *,
+        own: np.random.Generator | None = None,
+        step: float = 0.0,
+    ) -> Bounds:
+        """Draw a data set of prediction intervals and sets.
+
+        Args:
+            generator: the random numbers of the items.
+            clusters: the number of clusters.
+            own: the random numbers of the predictor, which then has its own error. Default: `generator`, without error.
+            step: how much smaller the error of the predictor is.
+        """
         cluster = self._clusters(generator, clusters)
         count = len(cluster)
         spread = 0.5 + generator.random(count)
         effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
         noise = (0.7 * effect + generator.standard_normal(count)) * spread
-        half_width = _MISSES[self.errors] * spread * (1.0 + 0.2 * generator.random(count))
+        centre = np.zeros(count)
+        if own is not None:
+            centre = 0.8 * np.exp(-step) * own.standard_normal(count)
+        own = own or generator
+        half_width = _MISSES[self.errors] * spread * (1.0 + 0.2 * own.random(count))
         label = generator.integers(0, 4, count)
-        covered = np.abs(noise) <= half_width
-        sets = generator.random((count, 4)) < 0.3
+        covered = np.abs(noise - centre) <= half_width
+        sets = own.random((count, 4)) < 0.3
         sets[np.arange(count), label] = covered
-        return Bounds(cluster, noise, np.column_stack([-half_width, half_width]), label, sets)
+        intervals = np.column_stack([centre - half_width, centre + half_width])
+        return Bounds(cluster, noise, intervals, label, sets)
 
-    def totals(self, generator: np.random.Generator, clusters: int, *, scaled: bool = True) -> Items:
+    def totals(
+        self,
+        generator: np.random.Generator,
+        clusters: int,
+        *,
+        scaled: bool = True,
+        own: np.random.Generator | None = None,
+        step: float = 0.0,
+    ) -> Items:
         """Draw a data set of predicted totals of an instrument from 0 to 24, with or without the ends of the scale.
 
-        Most predictions are close if errors are rare, and a few are far away.
+        Most predictions are close if errors are rare, and a few are far away. `own` and `step` are those of `answers`.
         """
         cluster = self._clusters(generator, clusters)
         count = len(cluster)
         effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
         truth = np.clip(np.round(10.0 + 5.0 * generator.standard_normal(count) + 2.0 * effect), 0, 24)
-        far = generator.random(count) < _sigmoid(_BASE[self.errors] + effect)
-        noise = np.where(far, 6.0, 1.0) * generator.standard_normal(count)
+        own = own or generator
+        far = own.random(count) < _sigmoid(_BASE[self.errors] + effect - step)
+        noise = np.where(far, 6.0, 1.0) * own.standard_normal(count)
         prediction = np.clip(np.round(truth + noise), 0, 24)
         return Items.from_arrays(
             truth, prediction, cluster=cluster, item=np.arange(count), scale=(0, 24) if scaled else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["page"]
+__all__ = ["coverage_page"]
 
 Row = tuple[str, str]
 Record = dict[str, Any]
@@ -101,7 +101,7 @@ _USUAL_WIDE = "few errors or few clusters give little information, so the interv
 _USUAL_NARROW = "not explained yet"
 
 
-def page(results: Path, differences: Path) -> str:
+def coverage_page(results: Path) -> str:
     """Return the page as Markdown."""
     by_method: dict[str, dict[tuple[int, Row], list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in _read_records(results):
@@ -117,7 +117,7 @@ def page(results: Path, differences: Path) -> str:
         }
         others = {method: other_rows for method, other_rows in others.items() if other_rows}
         lines += _table(clusters, rows, others)
-    return "\n".join([*lines, *_differences(_read_records(differences)), ""])
+    return "\n".join([*lines, ""])
 
 
 def _read_records(path: Path) -> list[Record]:
@@ -225,47 +225,3 @@ def _outside_range(jackknife: Mapping[tuple[int, Row], list[Record]]) -> list[st
 
 def _reason(reasons: Mapping[str, Sequence[str]], metric: str, usual: str) -> str:
     return next((reason for reason, names in reasons.items() if metric in names), usual)
-
-
-def _differences(records: Sequence[Record]) -> list[str]:
-    if not records:
-        return []
-    lines = [
-        "## Differences between two systems",
-        "",
-        "Two systems answer the same items, and their difference is tested by the jackknife and by the percentile",
-        "bootstrap.",
-        "",
-        "| column | meaning |",
-        "|---|---|",
-        "| false alarms | The proportion of data sets with a p-value of at most 0.05 although both systems are equally "
-        "good, in the scenario with the fewest false alarms and in the scenario with the most. It should be about "
-        "0.05. |",
-        "| power | The proportion of data sets with a detected difference if one system is better by 0.7 in "
-        "log-odds; the mean over scenarios. The p-value threshold of each method is the one at which it has 5% "
-        "false alarms. |",
-        "",
-        "| clusters | errors | metric | data sets | false alarms | percentile: false alarms | power "
-        "| percentile: power |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    by_row: dict[tuple[int, str, str], list[Record]] = defaultdict(list)
-    for record in records:
-        for metric, rates in record["metrics"].items():
-            by_row[record["clusters"], record["errors"], metric].append({**rates, "runs": record["runs"]})
-    for (clusters, errors, metric), scenarios in sorted(by_row.items()):
-        alarms = [_extremes(scenarios, f"{method}_false_alarms") for method in ("jackknife", "percentile")]
-        power = [_mean(scenarios, f"{method}_power") for method in ("jackknife", "percentile")]
-        runs = max(rates["runs"] for rates in scenarios)
-        cells = [f"{clusters:,}", errors, f"`{metric}`", f"{runs:,}", *alarms, *power]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _extremes(scenarios: Sequence[Record], key: str) -> str:
-    values = [rates[key] for rates in scenarios]
-    return f"{min(values):.3f} to {max(values):.3f}"
-
-
-def _mean(scenarios: Sequence[Record], key: str) -> str:
-    return f"{sum(rates[key] for rates in scenarios) / len(scenarios):.3f}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulations import coverage, declining, guarantees
+from abstain.evaluation import Difference
+from abstain.inference import Estimate, clusters_needed
+from simulations import consistency, coverage, declining, differences, groups, guarantees, planning
 from simulations.__main__ import read_records, simulate_coverage
+from simulations._cells import is_above, simulate
+from simulations._cells import read_records as read_cells
 from simulations.coverage import TRUTHS, Cell, CoverageCounts, evaluate_data_set, run_cell, truths
-from simulations.differences import p_values
 from simulations.scenarios import SCENARIOS, Scenario
-from simulations.table import page
+from simulations.table import coverage_page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from abstain.inference import Estimate
 
 RUNS, CLUSTERS = 120, 20
 SHORT = tuple(
@@ -87,22 +89,111 @@ def test_intervals_that_are_too_narrow_are_detected() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [SHORT[0], SHORT[3]], ids=lambda scenario: scenario.name)
-def test_differences_of_equal_systems_are_rarely_significant(scenario: Scenario) -> None:
-    by_metric = p_values(scenario, CLUSTERS, RUNS, step=0.0, methods=("jackknife",))
-    for name, by_method in by_metric.items():
-        values = np.array(by_method["jackknife"])
-        alarms = int((values <= 0.05).sum())
-        assert len(values) == RUNS
-        # If the rate were 0.05, this number of false alarms would have a probability of at most 0.001.
-        assert coverage._at_least(alarms, RUNS, 0.05) > 0.001, f"{name}: {alarms} of {RUNS}"
+def test_one_of_two_equal_systems_is_rarely_better(scenario: Scenario) -> None:
+    """It fails for a number of false alarms that has a probability below 0.001 if 5% are false."""
+    counts = differences.count_conclusions(differences.Cell(scenario, CLUSTERS), 0, 40)
+    for name, own in counts.items():
+        compared, alarms = own[differences.COMPARED], own[differences.WINNERS]
+        assert not is_above(alarms, compared, 0.05), f"{name}: {alarms} of {compared}"
+    assert counts["accuracy"][differences.COMPARED] == 40
 
 
-def test_a_true_difference_is_significant_more_often() -> None:
+def test_a_true_difference_is_found_more_often() -> None:
+    scenario = SHORT[0]
     equal, different = (
-        p_values(SHORT[0], 41, 25, step=step, methods=("jackknife",))["accuracy"]["jackknife"]
-        for step in (0.0, 0.7)
+        [cell.differences(run)["accuracy"].p for run in range(12)]
+        for cell in (differences.Cell(scenario, 41), differences.Cell(scenario, 41, step=0.7))
     )
     assert np.median(different) < 0.05 < np.median(equal)
+
+
+def test_conclusions_are_counted_by_hand() -> None:
+    """The worse right system is 0.1 worse by accuracy; 0.02 would be not worse by more than that."""
+    found = Difference(
+        "accuracy",
+        "higher",
+        "",
+        "",
+        "left",
+        "right",
+        0.9,
+        0.88,
+        Estimate(-0.02, -0.06, 0.02, se=0.02, degrees=40.0, clusters=41),
+        comparison="penalized",
+        p=0.3,
+        p_adjusted=0.3,
+    )
+    assert differences._count_one(found, -0.1, 0.1) == [1, 0, 1, 1, 1]  # missed, and falsely "not worse"
+    assert differences._count_one(found, 0.0, math.nan) == [1, 0, 0, 0, 0]
+    winner = replace(found, p_adjusted=0.01)
+    assert differences._count_one(winner, 0.0, math.nan) == [1, 1, 0, 0, 0]
+
+
+def test_the_page_of_differences_lists_what_falls_short(tmp_path: Path) -> None:
+    path = tmp_path / "differences.jsonl"
+    record = {"clusters": 10, "step": 0.0, "runs": 100}
+    counts = {"aurc": [100, 3, 5, 0, 0], "augrc": [100, 20, 0, 0, 0], "accuracy": [10, 10, 10, 0, 0]}
+    lines = [
+        {"cell": "equal; 0; 10", **record, "metrics": counts},
+        {"cell": "better; 0.7; 10", **record, "step": 0.7, "metrics": {"aurc": [100, 80, 1, 50, 2]}},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = differences.differences_page(path)
+    assert "| false alarms | `augrc` | equal; 0; 10 | 0.200 (0.040) | not explained yet |" in text
+    false_alarms, missed, not_worse = (part for part in text.split("\n## ")[2:])
+    assert "| `aurc` | 0.030, at most 0.030 (0.017) |  |  |  |" in false_alarms
+    assert "| `aurc` | 0.030, at most 0.050 (0.022) |  |  |  |" in missed
+    assert "| `aurc` | 0.040, at most 0.040 (0.028) |  |  |  |" in not_worse
+    assert "| `accuracy` |  |  |  |  |" in missed, "10 data sets are too few"
+
+
+def test_a_stopped_simulation_of_comparisons_continues(tmp_path: Path) -> None:
+    cells, path = [NamedCell("a"), NamedCell("b")], tmp_path / "counts.jsonl"
+    simulate(cells, count_runs, 3, path)
+    simulate(cells[:1], count_runs, 45, path)
+    simulate(cells, count_runs, 5, path)
+    records = read_cells(path)
+    assert {key: record["runs"] for key, record in records.items()} == {"a; accuracy": 45, "b; accuracy": 5}
+    # Every data set is counted once: the sums of 0 to 44 and of 0 to 4.
+    assert [record["metrics"]["m"] for record in records.values()] == [[45, 990], [5, 10]]
+
+
+@dataclass(frozen=True)
+class NamedCell:
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}; accuracy"
+
+
+def count_runs(cell: NamedCell, start: int, stop: int) -> dict[str, list[int]]:
+    return {"m": [stop - start, sum(range(start, stop))]}
+
+
+@pytest.mark.slow
+def test_the_worst_of_groups_that_are_alike_rarely_differs(tmp_path: Path) -> None:
+    cell = groups.Cell("frequent", "rows", 41)
+    groups.simulate_groups([cell], 20, tmp_path / "groups.jsonl")
+    counts = read_cells(tmp_path / "groups.jsonl")[cell.key]["metrics"]
+    # The page states why the only other metric falls short.
+    short = {name for name, (alarms, trials) in counts.items() if is_above(alarms, trials, 0.05)}
+    assert short <= {"top_label_calibration_error"}
+    assert f"| `accuracy` | {counts['accuracy'][0] / 20:.3f} (" in groups.groups_page(
+        tmp_path / "groups.jsonl"
+    )
+
+
+def test_the_power_of_planned_studies_is_about_the_nominal_one(tmp_path: Path) -> None:
+    """The number needed for a known standard error has the nominal power, and plans from pilots have it on average."""
+    cell = planning.Cell("accuracy", "frequent", 2, 20)
+    needed = clusters_needed(*planning._population("accuracy", "frequent"), 1)
+    assert planning.true_power(cell, needed - 1.0) < planning.POWER <= planning.true_power(cell, needed)
+    path = tmp_path / "planning.jsonl"
+    planning.simulate_planning([cell], 60, path)
+    record = json.loads(path.read_text())
+    assert record["power"] == pytest.approx(planning.POWER, abs=3.5 * record["power_error"])
+    assert f"| `accuracy` | frequent | 2 | 20 | 60 | {needed:.0f} |" in planning.planning_page(path)
 
 
 def test_data_sets_do_not_depend_on_their_order() -> None:
@@ -170,7 +261,7 @@ def test_coverage_counts_equal_values_worked_out_by_hand() -> None:
 
 
 def test_the_page_compares_methods_and_lists_rows_outside_the_range(tmp_path: Path) -> None:
-    results, differences = tmp_path / "results.jsonl", tmp_path / "differences.jsonl"
+    results = tmp_path / "results.jsonl"
     settings = {"clusters": 10, "errors": "rare", "metric": "aurc"}
     narrow = CoverageCounts(runs=200, intervals=200, bounds=50, below=60, width=20.0)
     lines = [
@@ -179,29 +270,16 @@ def test_the_page_compares_methods_and_lists_rows_outside_the_range(tmp_path: Pa
         {"cell": "one; percentile", "method": "percentile", **settings, **asdict(narrow)},
     ]
     results.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    text = page(results, differences)
+    text = coverage_page(results)
     assert "The coverage of 0 rows is below the range" in text
     assert (
         "| `aurc` | rare | 0.960 (0.014) to 0.980 | 25% |  | 0.100 | 0.700 (0.032) to 0.700 | 0.100 |" in text
     )
-    assert "## Differences" not in text
-
     with results.open("a") as stream:
         stream.write(json.dumps({**lines[0], **asdict(narrow)}) + "\n")  # replaces the first line
-    false_alarms = {"jackknife_false_alarms": 0.04, "percentile_false_alarms": 0.1}
-    power = {"jackknife_power": 0.5, "percentile_power": 0.4}
-    record = {
-        "cell": "one",
-        "errors": "rare",
-        "clusters": 10,
-        "runs": 50,
-        "metrics": {"aurc": false_alarms | power},
-    }
-    differences.write_text(json.dumps(record))
-    text = page(results, differences)
+    text = coverage_page(results)
     assert "The coverage of 1 rows is below the range" in text
     assert "| below | `aurc` | rare | 10 | not explained yet |" in text
-    assert "| 10 | rare | `aurc` | 50 | 0.040 to 0.040 | 0.100 to 0.100 | 0.500 | 0.400 |" in text
 
 
 @pytest.mark.slow
@@ -288,3 +366,10 @@ def test_the_page_about_declining_marks_proportions_above_the_nominal_one(tmp_pa
     page = declining.declining_page(tmp_path / "declining.jsonl")
     assert "| 0.020 (0.014) | **0.200 (0.040)** | 0.000 (0.010) |" in page
     assert "| `aurc` |" in page
+
+
+@pytest.mark.slow
+def test_the_mode_of_samples_ranks_answers_better_than_a_proportion_of_another_answer() -> None:
+    """The values are those of decision 0032."""
+    areas = consistency.simulate_consistency()
+    assert areas == pytest.approx({"modal": 0.208, "agreement": 0.177, "mode": 0.163}, abs=5e-4)
