@@ -118,7 +118,7 @@ class Cell:
                 second,
                 **{
                     name: np.where(kept, getattr(first, name), getattr(second, name))
-                    for name in ("wrong", "abstained", "confidence", "should_abstain")
+                    for name in ("wrong", "abstained", "confidence")
                 },
             )
         yield METRICS["answers"], [first.items, second.items]
@@ -178,7 +178,8 @@ def count_conclusions(cell: Cell, start: int, stop: int) -> Counts:
     counts: Counts = {name: [0] * 5 for name in truths}
     for run in range(start, stop):
         for name, difference in cell.differences(run).items():
-            if difference.compared:
+            # A few samples may reach a coverage that the population does not reach.
+            if difference.compared and not math.isnan(truths[name][0]):
                 own = _count_one(difference, *truths[name])
                 counts[name] = [a + b for a, b in zip(counts[name], own, strict=True)]
     return counts

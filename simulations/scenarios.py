@@ -129,19 +129,21 @@ class Scenario:
         cluster = self._clusters(generator, clusters)
         count, base = len(cluster), _BASE[self.errors]
         effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
-        difficulty = base + effect + generator.standard_normal(count) - step
-        own = own or generator
-        wrong = own.random(count) < _sigmoid(difficulty)
+        difficulty = base + effect + generator.standard_normal(count)
         limit = _ABSTAINS_IF_FEW if self.setting == "few answers" else _ABSTAINS_FROM
-        hardness = difficulty - base + own.standard_normal(count)
-        abstained = hardness > limit
+        system = own or generator
+        odds = difficulty - step
+        wrong = system.random(count) < _sigmoid(odds)
+        doubt = system.standard_normal(count)
+        abstained = odds - base + doubt > limit
         if self.setting == "errors together":
-            wrong = (own.random(clusters) < _WHOLLY_WRONG)[cluster]
-        confidence = _sigmoid(-difficulty + 0.5 * own.standard_normal(count))
+            wrong = (system.random(clusters) < _WHOLLY_WRONG)[cluster]
+        confidence = _sigmoid(-odds + 0.5 * system.standard_normal(count))
         if self.confidence == "levels":
             confidence = 0.196 * (1 + np.searchsorted(_CUTS[self.errors], confidence))
-        # Whether an item should be declined does not depend on the system, but on the difficulty of the item.
-        should_abstain = hardness + 0.5 * effect > limit
+        # Whether an item should be declined is the same for all systems that answer it.
+        common_doubt = doubt if own is None else generator.standard_normal(count)
+        should_abstain = difficulty - base + common_doubt + 0.5 * effect > limit
         return Answers(cluster, wrong, abstained, confidence, should_abstain)
 
     def bounds(

@@ -609,8 +609,9 @@ def test_few_errors_give_few_degrees_of_freedom() -> None:
     assert degrees == pytest.approx([3.0, 3.0, 19.0])
 
 
-def test_coverages_at_a_risk_differ_by_the_ends_of_both_intervals() -> None:
-    """The coverage at a risk jumps between operating points, so its jackknife is not valid."""
+@pytest.mark.parametrize("metric", ["coverage_at_risk@0.1", "risk_at_coverage@0.85"])
+def test_metrics_that_jump_differ_by_the_ends_of_both_intervals(metric: str) -> None:
+    """A jump between operating points makes the jackknife invalid: with levels, a coverage may fall on several steps."""
     generator = np.random.default_rng(4)
     cluster = np.repeat(np.arange(40), 5)
     truth = np.zeros(200, int)
@@ -620,7 +621,6 @@ def test_coverages_at_a_risk_differ_by_the_ends_of_both_intervals() -> None:
         confidence = np.round(generator.random(200) - 0.4 * wrong, 1)
         return Items.from_arrays(truth, wrong, confidence=confidence, cluster=cluster, item=np.arange(200))
 
-    metric = "coverage_at_risk@0.1"
     result = compare({"a": system(0.2), "b": system(0.2)}, metrics=metric)
     left, right = (result.systems[name].estimate(metric) for name in "ab")
     found = result.difference("a", "b", metric)

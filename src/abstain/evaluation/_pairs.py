@@ -24,7 +24,7 @@ from abstain.inference import (
     with_error_over_halves,
     within_margin,
 )
-from abstain.inference.points import difference_of_jumps
+from abstain.inference.points import difference_over_jumps
 from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
 from abstain.metrics.registry import MATCHED
 
@@ -136,10 +136,8 @@ class PairedDifferences:
                         values[right][key].less(values[left][key]),
                         (rows[left, confidence_name, label], rows[right, confidence_name, label]),
                     )
-                    if metric.jumps or metric.custom:
-                        wider = self._wider(difference.estimate, metric, (left, right), key, estimates)
-                        difference = replace(difference, estimate=wider, p=p_value(wider))
-                    yield entry, difference
+                    wider = self._wider(difference.estimate, metric, (left, right), key, estimates)
+                    yield entry, replace(difference, estimate=wider, p=p_value(wider))
 
     def _wider(
         self,
@@ -149,9 +147,9 @@ class PairedDifferences:
         key: Key,
         estimates: Mapping[str, Mapping[Key, Estimate]],
     ) -> Estimate:
-        """Return the difference by a metric that has no valid jackknife, or may have none, with its interval."""
-        if metric.jumps:
-            return difference_of_jumps(difference, *(estimates[name][key] for name in pair))
+        """Return a difference with its interval, which is wider if the metric has no valid jackknife."""
+        if not metric.custom:
+            return difference_over_jumps(difference, metric, *(estimates[name][key] for name in pair))
         systems = [self.systems[name] for name in pair]
         statistics = [system.statistics[key.confidence, key.group] for system in systems]
         column = systems[0].metrics_of(key.confidence, key.group).index(metric)

@@ -31,7 +31,7 @@ from abstain.inference import (
     with_companions,
     with_error_over_halves,
 )
-from abstain.inference.points import difference_of_jumps, read_off_points, take_lowest_parts
+from abstain.inference.points import difference_over_jumps, read_off_points, take_lowest_parts
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
@@ -540,8 +540,7 @@ class SystemStatistics:
             change = replicates[statistic].column(column).less(rest_replicates.column(last))
             value = float(subtract(statistic.points[column], worst.statistic.points[last]))
             gap = self.intervals.difference(value, change, [*map(worst.metric.scale, sides)], n=n, gap=True)
-            if worst.metric.jumps:
-                gap = difference_of_jumps(gap, rest, own)
+            gap = difference_over_jumps(gap, worst.metric, rest, own)
             gaps[name] = GroupGap(worst.group, own, rest, worst.widen(gap))
         return gaps
 

@@ -162,6 +162,7 @@ class Estimate:
         drawn: the replicates of a bootstrap interval; None for other intervals.
         margin_se: for a difference, the standard error against a margin; NaN if there is none.
         range: for a difference, how large it can be; None if that is unknown.
+        over_steps: True if the interval spans several steps of a curve, because the value could fall on each of them.
         bounds: the value if all items that were not evaluated were wrong, and if all were right; None if there are
             hardly any.
         reason: why the value is undefined or not reliable; empty otherwise.
@@ -190,6 +191,7 @@ class Estimate:
     drawn: Drawn | None = field(default=None, repr=False, compare=False)
     margin_se: float = field(default=math.nan, repr=False, compare=False)
     range: DifferenceRange | None = field(default=None, repr=False, compare=False)
+    over_steps: bool = field(default=False, repr=False, compare=False)
     bounds: tuple[float, float] | None = None
     reason: str = ""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Points",
-    "difference_of_jumps",
+    "difference_over_jumps",
     "lowest_of_parts",
     "points_of",
     "read_off_points",
@@ -179,14 +179,19 @@ def read_off_points(
     return replaced
 
 
-def difference_of_jumps(difference: Estimate, left: Estimate, right: Estimate) -> Estimate:
-    """Return a difference (right - left) of a metric that jumps, with an interval from those of both sides.
+def difference_over_jumps(
+    difference: Estimate, metric: MetricSpecification, left: Estimate, right: Estimate
+) -> Estimate:
+    """Return a difference (right - left); if the metric jumps, its interval comes from those of both sides.
 
-    A metric that jumps has no valid jackknife, but an interval from its operating points or parts. An end of the
-    difference is as far away as the ends of both intervals on its side are together. The dependence of the two sides is
-    not used, so the interval is conservative. A bootstrap interval is returned as it is. Reference: Zou and Donner,
-    "Construction of Confidence Limits about Effect Measures: A General Approach", Statistics in Medicine, 2008.
+    A metric that jumps, or whose value could fall on several steps of a side, has no valid jackknife, but an interval
+    from its operating points or parts. An end of the difference is as far away as the ends of both intervals on its
+    side are together. The dependence of the two sides is not used, so the interval is conservative. A bootstrap
+    interval is returned as it is. Reference: Zou and Donner, "Construction of Confidence Limits about Effect Measures:
+    A General Approach", Statistics in Medicine, 2008.
     """
+    if not (metric.jumps or left.over_steps or right.over_steps):
+        return difference
     if math.isnan(difference.se) or difference.drawn is not None or not (left.interval and right.interval):
         return difference
     reach = max(
@@ -260,7 +265,7 @@ def _at_coverage(estimate: Estimate, coverage: float, points: Points, first: int
     if (low, high) == estimate.interval:
         return estimate
     method = f"{estimate.method}, over the steps that the coverage could fall on"
-    return replace(estimate, low=low, high=high, method=method)
+    return replace(estimate, low=low, high=high, method=method, over_steps=True)
 
 
 def _is_step(curve: RiskCoverageCurve, index: int, total: float) -> bool:
