@@ -2,8 +2,9 @@
 
 Both systems answer the same items. The difficulty of an item and the effect of its cluster are the same for both, and
 each system has independent random numbers. If the systems are similar, the second one differs from the first in one
-item of twenty only. The second system is as good as the first, or better by a step in the log-odds of being right. Each
-data set is compared by `abstain.compare`, and three wrong conclusions are counted:
+item of twenty only. If they are unpaired, they have different clusters of the same population. The second system is as
+good as the first, or better by a step in the log-odds of being right. Each data set is compared by `abstain.compare`,
+and three wrong conclusions are counted:
 
 - a false alarm: one of two equally good systems is better.
 - a missed difference: the confidence interval does not contain the true difference.
@@ -65,6 +66,8 @@ METRICS = {
     "sets": _directed(OF_SETS),
 }
 CLUSTERS = (10, 20, 41, 100)
+# The numbers of clusters of two unpaired systems.
+UNPAIRED = ((10, 10), (10, 41), (41, 41), (100, 20))
 # How much better the second system is, in log-odds.
 STEPS = (0.0, 0.7)
 # The proportion of items in which similar systems differ.
@@ -85,12 +88,14 @@ class Cell:
         clusters: the number of clusters.
         step: how much better the second system is, in log-odds.
         similar: True if the systems differ in few items.
+        second: the number of clusters of the second system if it has different ones; 0 if both have the same items.
     """
 
     scenario: Scenario
     clusters: int
     step: float = 0.0
     similar: bool = False
+    second: int = 0
 
     @property
     def population(self) -> str:
@@ -101,7 +106,7 @@ class Cell:
     @property
     def key(self) -> str:
         """The name of the cell in the results."""
-        return f"{self.population}; {self.clusters}"
+        return f"{self.population}; {_numbers(self.clusters, self.second)}"
 
     @property
     def metrics(self) -> list[str]:
@@ -133,9 +138,10 @@ class Cell:
 
     def _options(self, number: int, seed: Sequence[int]) -> dict[str, Any]:
         """Return the random numbers of the items, those of one system, and how much better it is."""
+        different = number == 1 and self.second > 0
         return {
-            "generator": np.random.default_rng(seed),
-            "clusters": self.clusters,
+            "generator": np.random.default_rng([*seed, 4] if different else seed),
+            "clusters": self.second if different else self.clusters,
             "own": np.random.default_rng([*seed, number + 1]),
             "step": self.step * number,
         }
@@ -145,7 +151,10 @@ class Cell:
         seed = [*hashlib.sha256(f"{self.key}; {run}".encode()).digest()[:8]]
         decided = {}
         for metrics, (left, right) in self.pairs(seed):
-            result = abstain.compare({"left": left, "right": right}, metrics=metrics, **options)
+            unpaired = self.second > 0
+            result = abstain.compare(
+                {"left": left, "right": right}, metrics=metrics, unpaired=unpaired, **options
+            )
             for name in metrics:
                 decided[name] = result.difference("left", "right", name)
         return decided
@@ -156,13 +165,22 @@ _SCENARIOS = (
     *(Scenario(errors, "levels", "unequal", "weak") for errors in ("frequent", "rare")),
     *(scenario for scenario in SPECIAL if scenario.sizes == "equal"),
 )
-CELLS = tuple(
-    Cell(scenario, clusters, step, similar)
-    for clusters, (scenario, similar), step in product(
-        CLUSTERS,
-        (*((scenario, False) for scenario in _SCENARIOS), *((scenario, True) for scenario in _SCENARIOS[:2])),
-        STEPS,
-    )
+CELLS = (
+    *(
+        Cell(scenario, clusters, step, similar)
+        for clusters, (scenario, similar), step in product(
+            CLUSTERS,
+            (
+                *((scenario, False) for scenario in _SCENARIOS),
+                *((scenario, True) for scenario in _SCENARIOS[:2]),
+            ),
+            STEPS,
+        )
+    ),
+    *(
+        Cell(scenario, first, step, second=second)
+        for (first, second), scenario, step in product(UNPAIRED, _SCENARIOS, STEPS)
+    ),
 )
 
 
@@ -205,7 +223,7 @@ def true_differences(cell: Cell, path: Path = TRUTHS) -> dict[str, tuple[float, 
         return dict.fromkeys(cell.metrics, (0.0, math.nan))
     stored: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     if set(stored.get(cell.population, ())) != set(cell.metrics):
-        large = replace(cell, clusters=_POPULATION)
+        large = replace(cell, clusters=_POPULATION, second=0)
         draws = [large.differences(draw, interval="none") for draw in range(_DRAWS)]
         values = {name: [float(draw[name].estimate.value) for draw in draws] for name in draws[0]}
         stored = json.loads(path.read_text()) if path.exists() else {}
@@ -229,6 +247,11 @@ def simulate_differences(
     simulate(cells, count_conclusions, runs, path, progress)
 
 
+def _numbers(clusters: int, second: int) -> str:
+    """Return the number of clusters, or the numbers of both systems if they are unpaired."""
+    return f"{clusters} and {second}" if second else str(clusters)
+
+
 _INTRODUCTION = """\
 # Simulated differences between two systems
 
@@ -238,7 +261,8 @@ generates this page from `simulations/differences.jsonl`, and `make simulate` ad
 **What was simulated.** Populations are those of [simulated coverage](simulated-coverage.md): items in clusters, with
 frequent or rare errors, equal or unequal clusters, few answers, or errors that come together. Difficulties and effects
 of clusters are the same for both systems, and each system has independent random numbers. *Similar* systems differ in
-one item of twenty. The second system is as good as the first, or its answers are better by 0.7 in log-odds. Metrics of
+one item of twenty. *Unpaired* systems have different clusters of the same population, and are compared with
+`unpaired=True`. The second system is as good as the first, or its answers are better by 0.7 in log-odds. Metrics of
 predicted totals, prediction intervals and sets have such pairs, too. Every registered metric with a better direction is
 simulated. The settings are defined in `simulations/differences.py`.
 
@@ -286,9 +310,10 @@ def differences_page(path: Path) -> str:
         lines.append(f"There are {len(records)} settings with {min(runs)} to {max(runs)} data sets each.\n")
     tables, short = [], []
     for title, nominal, count in _TABLES:
-        rows, above = _table(records, nominal, count)
-        tables += [f"## {title}", "", *rows, ""]
-        short += [f"| {title.lower()} | {row}" for row in above]
+        same_items, above = _table(records, [(clusters, 0) for clusters in CLUSTERS], nominal, count)
+        unpaired, more_above = _table(records, UNPAIRED, nominal, count)
+        tables += [f"## {title}", "", *same_items, "", "Unpaired systems:", "", *unpaired, ""]
+        short += [f"| {title.lower()} | {row}" for row in [*above, *more_above]]
     lines += [
         "## What falls short",
         "",
@@ -303,21 +328,28 @@ def differences_page(path: Path) -> str:
 
 
 def _table(
-    records: Sequence[dict[str, Any]], nominal: float, count: Callable[[Any, Any], tuple[int, int]]
+    records: Sequence[dict[str, Any]],
+    columns: Sequence[tuple[int, int]],
+    nominal: float,
+    count: Callable[[Any, Any], tuple[int, int]],
 ) -> tuple[list[str], list[str]]:
-    """Return a table of proportions, and the rows of the proportions above the nominal one."""
-    by_cell: dict[tuple[str, int], list[tuple[str, int, int]]] = defaultdict(list)
+    """Return a table of proportions, and the rows of the proportions above the nominal one.
+
+    The columns are numbers of clusters, and those of the second system if it has different ones.
+    """
+    by_cell: dict[tuple[str, tuple[int, int]], list[tuple[str, int, int]]] = defaultdict(list)
     for record in records:
         for metric, own in record["metrics"].items():
             events, trials = count(record, own)
             if trials >= FEWEST:
-                by_cell[metric, record["clusters"]].append((record["cell"], events, trials))
-    heads = " | ".join(f"{clusters} clusters" for clusters in CLUSTERS)
-    lines, above = [f"| metric | {heads} |", "|---" * (len(CLUSTERS) + 1) + "|"], []
+                column = record["clusters"], record.get("second", 0)
+                by_cell[metric, column].append((record["cell"], events, trials))
+    heads = " | ".join(f"{_numbers(*column)} clusters" for column in columns)
+    lines, above = [f"| metric | {heads} |", "|---" * (len(columns) + 1) + "|"], []
     for metric in dict.fromkeys(name for names in METRICS.values() for name in names):
         cells = []
-        for clusters in CLUSTERS:
-            settings = by_cell.get((metric, clusters), [])
+        for column in columns:
+            settings = by_cell.get((metric, column), [])
             cells.append(_cell(settings))
             for cell, events, trials in settings:
                 if is_above(events, trials, nominal):

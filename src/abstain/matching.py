@@ -4,6 +4,8 @@ An item is identified by its cluster and its name together. If a source has only
 in every row. If it has neither, rows are matched by their order, but only if the user requests that. Run files are
 matched by participant: all items of a participant with evaluated items in all systems are compared. Different truths
 for one item suggest that the names do not mean the same, which is an error unless the user allows it.
+
+Systems with different items, such as those of two weeks, can be kept apart as independent samples.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
     Codes = NDArray[np.intp]
 
-__all__ = ["MATCHES", "NAMES", "ROWS", "Matching", "match"]
+__all__ = ["MATCHES", "NAMES", "ROWS", "Matching", "keep_apart", "match"]
+
+_UNPAIRED = "to compare systems with different items as independent samples, set unpaired=True (--unpaired)"
 
 NAMES, ROWS = MATCHES = ("names", "rows")
 
@@ -37,10 +41,11 @@ class Matching:
     """The numbers of items and clusters that a comparison uses and leaves out.
 
     Attributes:
-        by: the matched names: "participant" (of run files), "rows", or "cluster", "item" or both.
+        by: the matched names: "participant" (of run files), "rows", or "cluster", "item" or both; empty for independent
+            samples, whose items are not matched.
         total: items that any system has.
         shared: items that all systems have.
-        evaluated: compared items: answered or abstained from in all systems.
+        evaluated: compared items: answered or abstained from in all systems, or of all independent samples together.
         missing: by system, the items that it does not have.
         left_out: by system, the shared items that failed or have no truth.
         different_truths: shared items whose truth differs between systems.
@@ -65,8 +70,15 @@ class Matching:
     clusters_failed: Mapping[str, int] = field(repr=False)
 
     @property
+    def paired(self) -> bool:
+        """True if items were matched; False for independent samples."""
+        return bool(self.by)
+
+    @property
     def warnings(self) -> list[ResultWarning]:
         """The warnings about the compared items."""
+        if not self.paired:
+            return []
         warnings = []
         if self.different_truths:
             differ = (
@@ -99,13 +111,7 @@ def match(
         truth_may_differ: allow different truths for one item. Default: an error.
     """
     _validate.choice(by, "match", MATCHES)
-    if len(systems) < 2:
-        raise ArgumentError(f"a comparison needs at least two systems, got {len(systems)}")
-    if len({items.positive for items in systems.values()}) > 1:
-        raise ArgumentError("the systems have different positive labels; name one for all (positive=)")
-    for name, items in systems.items():
-        if not len(items.evaluated):
-            raise DataError(nothing_evaluated(name))
+    _check_comparable(systems)
     rows = {name: np.flatnonzero(items.is_counted) for name, items in systems.items()}
     if by == ROWS:
         check_equal_rows({name: len(items) for name, items in systems.items()})
@@ -118,6 +124,38 @@ def match(
         kept, matching = _by_item(systems, codes, fields, intersection_only=intersection_only)
     check_truths(matching, may_differ=truth_may_differ)
     return kept, matching
+
+
+def keep_apart(systems: Mapping[str, Items]) -> tuple[dict[str, Items], Matching]:
+    """Return the evaluated items of every system, and their numbers; nothing is matched."""
+    _check_comparable(systems)
+    kept = {name: items.evaluated for name, items in systems.items()}
+    clusters = {name: items.clusters for name, items in kept.items()}
+    nothing = dict.fromkeys(systems, 0)
+    return kept, Matching(
+        by=(),
+        total=sum(items.counts.total for items in systems.values()),
+        shared=0,
+        evaluated=sum(items.counts.n for items in kept.values()),
+        missing=nothing,
+        left_out=nothing,
+        different_truths=0,
+        intersection_only=False,
+        clusters=sum(clusters.values()),
+        clusters_shared=0,
+        clusters_unmatched=clusters,
+        clusters_failed=nothing,
+    )
+
+
+def _check_comparable(systems: Mapping[str, Items]) -> None:
+    if len(systems) < 2:
+        raise ArgumentError(f"a comparison needs at least two systems, got {len(systems)}")
+    if len({items.positive for items in systems.values()}) > 1:
+        raise ArgumentError("the systems have different positive labels; name one for all (positive=)")
+    for name, items in systems.items():
+        if not len(items.evaluated):
+            raise DataError(nothing_evaluated(name))
 
 
 def check_truths(matching: Matching, *, may_differ: bool) -> None:
@@ -137,7 +175,9 @@ def _by_participant(
     shared = _shared(systems)
     unshared = {name: len(items.cluster_ids) - len(shared) for name, items in systems.items()}
     if not len(shared):
-        raise DataError(f"the systems have no {noun} in common; a comparison needs the same {noun}s")
+        raise DataError(
+            f"the systems have no {noun} in common; a comparison needs the same {noun}s ({_UNPAIRED})"
+        )
     if any(unshared.values()) and not intersection_only:
         listed = list_names(f"{count} only in {name}" for name, count in unshared.items())
         raise DataError(
@@ -274,7 +314,7 @@ def nothing_shared(shared: int, noun: str) -> str:
     """Return the error if no item is in all systems, or none of those is evaluated in all."""
     if shared:
         return "no item is evaluated in all systems; there is nothing to compare"
-    return f"the systems have no item in common; a comparison needs the same {noun}s and items"
+    return f"the systems have no item in common; a comparison needs the same {noun}s and items ({_UNPAIRED})"
 
 
 def check_equal_rows(sizes: Mapping[str, int]) -> None:
@@ -314,10 +354,12 @@ def items_differ(total: int, shared: int, missing: Mapping[str, int], location: 
     """Return the error for systems with different items; `location` is the first item that the first of them lacks."""
     lacking = {name: count for name, count in missing.items() if count}
     listed = list_names(f"{name} lacks {count}" for name, count in lacking.items())
+    way_out = (
+        "to compare only those, set intersection_only=True (--intersection-only)" if shared else _UNPAIRED
+    )
     return (
         f"the systems do not have the same items: of {total} items {listed} (the first one that {next(iter(lacking))} "
-        f"lacks: {location}), {shared} are in all; to compare only those, set intersection_only=True "
-        "(--intersection-only)"
+        f"lacks: {location}), {shared} are in all; {way_out}"
     )
 
 

@@ -611,7 +611,7 @@ def test_few_errors_give_few_degrees_of_freedom() -> None:
 
 @pytest.mark.parametrize("metric", ["coverage_at_risk@0.1", "risk_at_coverage@0.85"])
 def test_metrics_that_jump_differ_by_the_ends_of_both_intervals(metric: str) -> None:
-    """A jump between operating points makes the jackknife invalid: with levels, a coverage may fall on several steps."""
+    """A jump between operating points makes the jackknife invalid. With few levels, a coverage is near a jump."""
     generator = np.random.default_rng(4)
     cluster = np.repeat(np.arange(40), 5)
     truth = np.zeros(200, int)

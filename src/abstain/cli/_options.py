@@ -54,6 +54,7 @@ _MEMORY = "Memory limit of DuckDB, such as 4GB. Beyond it, DuckDB uses the disk.
 _MATCH = "How to match the items of several inputs: by names, or by rows (their order)."
 _INTERSECTION = "Compare only the items that all inputs have. Default: a missing item is an error."
 _TRUTH_DIFFERS = "Compare even if inputs have different truths for an item. Default: that is an error."
+_UNPAIRED = "Compare independent samples with different items, such as two weeks."
 _LOSS = "Loss of an answer: zero_one, abs or abs_norm. Default: set by the scale or the type of the labels."
 _CALIBRATION = "Calibration file for the confidence calibrated, calibrated:<name> or verbalized_calibrated."
 _CONFIDENCE = (
@@ -334,6 +335,7 @@ class MatchOptions(OptionGroup):
     match: Annotated[str, typer.Option(metavar="HOW", help=_MATCH)] = "names"
     intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False
     truth_may_differ: Annotated[bool, typer.Option("--truth-may-differ", help=_TRUTH_DIFFERS)] = False
+    unpaired: Annotated[bool, typer.Option("--unpaired", help=_UNPAIRED)] = False
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def compare_command(
     reading: opt.ReadOptions,
     engine: opt.EngineOptions,
 ) -> None:
-    """Compare systems on the same items: a conclusion, differences with confidence intervals, and ranks."""
+    """Compare systems: a conclusion, differences with confidence intervals, and ranks. Items are matched by name."""
     from abstain import compare  # noqa: PLC0415
     from abstain.readers import is_table  # noqa: PLC0415
 

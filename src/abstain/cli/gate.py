@@ -25,7 +25,7 @@ _FAIL_IF = (
 )
 _GITHUB = "Print failures as GitHub annotations, and append the table to the job summary."
 _POLICY = "Policy file of `abstain threshold`: fail if its risk guarantee is broken."
-_BASELINE = "Run to compare with, on the same items."
+_BASELINE = "Run to compare with, on the same items unless --unpaired."
 _BASELINE_MODE = "Experiment of the baseline. Default: --mode."
 _INCONCLUSIVE = "How to count an inconclusive condition: pass or fail. Default: exit code 4."
 _OUTPUT = "File for the table. Default: stdout."

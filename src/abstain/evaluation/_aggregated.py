@@ -85,9 +85,12 @@ def ranks_groups(metrics: Sequence[MetricSpecification], *, compared: bool) -> b
     return any(metric.ranked or (metric.matched is not None and compared) for metric in metrics)
 
 
-def aggregate_items(table: EngineTable, request: AggregationRequest) -> Items:
-    """Return the rows of a table as items, each with the number of rows that it represents."""
-    return _items(_aggregate(table, request), request)
+def aggregate_items(table: EngineTable, request: AggregationRequest, *, compared: bool) -> Items:
+    """Return the rows of a table as items, each with the number of rows that it represents.
+
+    `compared` is True if the system is compared with others, which have different items.
+    """
+    return _items(_aggregate(table, request), request, compared=compared)
 
 
 def aggregate_systems(
@@ -109,7 +112,9 @@ def aggregate_systems(
     compared = {name: _items(side, request, compared=True) for name, side in kept.items()}
     every = {
         # Only the number of all rows is reported.
-        name: compared[name] if kept[name] is side else _items(replace(side, units=False), request)
+        name: compared[name]
+        if kept[name] is side
+        else _items(replace(side, units=False), request, compared=False)
         for name, side in sides.items()
     }
     noun = next((items.cluster_noun for items in every.values() if "cluster" not in items.unnamed), None)
@@ -139,7 +144,7 @@ def _aggregate(
     )
 
 
-def _items(table: AggregatedTable, request: AggregationRequest, *, compared: bool = False) -> Items:
+def _items(table: AggregatedTable, request: AggregationRequest, *, compared: bool) -> Items:
     row_types = table.row_types
     every, ranked = (request.codes(row_types, ranked=wanted, compared=compared) for wanted in (False, True))
 

@@ -1,15 +1,17 @@
 """Evaluate one system or several, and compare them: `evaluate` and `compare`.
 
 Items of several systems are matched first (see `abstain.matching`). All systems are evaluated with the same weights of
-clusters, so that every difference is paired. Interval and p-value of a difference come from one statistic (see
-`abstain.inference`). Holm's correction is for all pairs of systems by one metric, confidence and group. The verdict
-follows the rule in `abstain.evaluation._differences`: a system must not look better because it declines more. A system
-without answers is neither compared nor ranked, because its areas are 0 only for lack of answers.
+clusters, so that every difference is paired; independent samples have their own weights. Interval and p-value of a
+difference come from one statistic (see `abstain.inference`). Holm's correction is for all pairs of systems by one
+metric, confidence and group. The verdict follows the rule in `abstain.evaluation._differences`: a system must not look
+better because it declines more. A system without answers is neither compared nor ranked, because its areas are 0 only
+for lack of answers.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -30,7 +32,7 @@ from abstain.evaluation._aggregated import (
 )
 from abstain.evaluation._differences import cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
-from abstain.evaluation._pairs import PairedDifferences
+from abstain.evaluation._pairs import PairDifferences
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
 from abstain.evaluation._system import SystemStatistics
 from abstain.evaluation._warnings import (
@@ -41,10 +43,10 @@ from abstain.evaluation._warnings import (
     left_out_warnings,
 )
 from abstain.groups import columns_for_groups
-from abstain.inference import NONE, Intervals, resamples_wanted
+from abstain.inference import JACKKNIFE, NONE, Intervals, resamples_wanted
 from abstain.items import GUIDANCE, Items
 from abstain.losses import check_loss_name, common_loss, item_loss
-from abstain.matching import MATCHES
+from abstain.matching import MATCHES, NAMES, keep_apart
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UNDIRECTED, select_metrics
@@ -94,6 +96,7 @@ def evaluate(
     match: str = "names",
     intersection_only: bool = False,
     truth_may_differ: bool = False,
+    unpaired: bool = False,
     interval: str = "jackknife",
     resamples: int | None = None,
     seed: int = 42,
@@ -135,6 +138,7 @@ def evaluate(
         intersection_only: compare only the items that all systems have. Default: items that some systems lack are an
             error.
         truth_may_differ: compare systems even if their labels differ. Default: different labels are an error.
+        unpaired: compare the systems as independent samples, with different items. Nothing is matched.
         interval: the method of confidence intervals: "jackknife" over clusters, "percentile" or "bca" for the cluster
             bootstrap, "none" for no intervals.
         resamples: number of bootstrap resamples of the clusters. Default: 10,000 for bootstrap intervals and for run
@@ -168,6 +172,13 @@ def evaluate(
         check_loss_name(loss)
     if margin is not None and not _validate.real(margin, "margin") > 0.0:
         raise ArgumentError(f"margin must be greater than 0, got {margin:g}")
+    match_options: dict[str, Any] = {
+        "by": _validate.choice(match, "match", MATCHES),
+        "intersection_only": intersection_only,
+        "truth_may_differ": truth_may_differ,
+    }
+    if unpaired:
+        _check_unpaired(interval, resamples, **match_options)
     settings = Settings(
         coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
         area_coverage=_validate.coverage(area_coverage, "area_coverage"),
@@ -179,6 +190,7 @@ def evaluate(
         reference=reference,
         margin=None if margin is None else float(margin),
         simultaneous=bool(simultaneous),
+        unpaired=bool(unpaired),
     )
     chosen = GROUPED if metrics is None and by is not None else metrics
     if chosen is None and selective is False:
@@ -193,12 +205,8 @@ def evaluate(
         by=() if by is None else (by,) if isinstance(by, str) else tuple(by),
         loss=loss,
         settings=settings,
-        run_resamples=resamples_wanted(resamples, interval, of_a_run=True),
-        match_options={
-            "by": _validate.choice(match, "match", MATCHES),
-            "intersection_only": intersection_only,
-            "truth_may_differ": truth_may_differ,
-        },
+        run_resamples=0 if unpaired else resamples_wanted(resamples, interval, of_a_run=True),
+        match_options=match_options,
     )
 
     def evaluate_opened(opened: Mapping[str, Any]) -> Result:
@@ -225,11 +233,27 @@ def evaluate(
     )
 
 
+def _check_unpaired(
+    interval: str, resamples: int | None, *, by: str, intersection_only: bool, truth_may_differ: bool
+) -> None:
+    """Reject options that contradict independent samples."""
+    if by != NAMES or intersection_only or truth_may_differ:
+        raise ArgumentError(
+            "unpaired systems have different items, and nothing is matched: omit match, intersection_only and "
+            "truth_may_differ (--match, --intersection-only, --truth-may-differ), or unpaired (--unpaired)"
+        )
+    if interval not in (JACKKNIFE, NONE) or resamples:
+        raise ArgumentError(
+            "unpaired systems have jackknife intervals only: omit interval and resamples (--interval, --resamples)"
+        )
+
+
 def compare(*systems: Any, **options: Any) -> Result:
     """Evaluate two or more systems on the same items, and the differences between them, right - left.
 
     One table is enough if a column ``system`` or ``model`` names the system of each row. Items are matched by their
-    names; see `evaluate`, whose options these are. If metrics are named, systems are compared only by these.
+    names; see `evaluate`, whose options these are. With ``unpaired=True`` the systems have different items, such as
+    those of two weeks. If metrics are named, systems are compared only by these.
 
     >>> from abstain import Items
     >>> truth, item = [0, 1] * 20, list(range(40))
@@ -410,11 +434,17 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
             loss=request.loss,
             units=request.settings.interval != NONE or request.settings.resamples > 0,
         )
-        if len(opened) > 1:
+        compared = len(opened) > 1
+        if compared and not request.settings.unpaired:
             return _Systems(*aggregate_systems(opened, aggregation, **request.match_options))
-        opened = {name: aggregate_items(table, aggregation) for name, table in opened.items()}
+        opened = {
+            name: aggregate_items(table, aggregation, compared=compared) for name, table in opened.items()
+        }
     if len(opened) > 1:
-        return _Systems(opened, *match_items(opened, **request.match_options))
+        matched = (
+            keep_apart(opened) if request.settings.unpaired else match_items(opened, **request.match_options)
+        )
+        return _Systems(opened, *matched)
     return _Systems(opened, {name: items.evaluated for name, items in opened.items()}, None)
 
 
@@ -478,7 +508,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
     ranked = any(confidences.values())
     metrics = _choose_metrics(request, ranked=ranked)
     losses = _losses(evaluated, metrics.evaluated, loss, ranked=ranked)
-    intervals = _intervals(next(iter(evaluated.values())), settings)
+    intervals = _intervals(evaluated, settings)
     rank_groups = not request.by or ranks_groups(metrics.by_group, compared=matching is not None)
     statistics = {
         name: SystemStatistics.prepare(
@@ -489,7 +519,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
             confidences=confidences[name],
             loss=losses[name],
             requested_loss=loss,
-            intervals=intervals,
+            intervals=intervals[name],
             by=request.by,
             metrics_by_group=metrics.by_group,
             recount=None
@@ -500,9 +530,11 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
     }
     pairs = None
     if matching is not None:
-        pairs = PairedDifferences.prepare(statistics, matching, settings, metrics.compared)
-    all_statistics = [each for system in statistics.values() for each in system.all_statistics]
-    replicates = intervals.replicate(all_statistics + (pairs.statistics if pairs else []), progress)
+        pairs = PairDifferences.prepare(statistics, matching, settings, metrics.compared)
+    all_statistics = [
+        (system.intervals, each) for system in statistics.values() for each in system.all_statistics
+    ]
+    replicates = _replicate(all_statistics + (pairs.statistics if pairs else []), progress)
     results = {
         name: _system_result(system, replicates, metrics, request, settings, matching)
         for name, system in statistics.items()
@@ -615,18 +647,37 @@ def _losses(
     return dict.fromkeys(evaluated)
 
 
-def _intervals(items: Items, settings: Settings) -> Intervals:
-    """Return how intervals are computed over the clusters that all systems have in common."""
-    return Intervals.of(
-        items.cluster_ids,
-        items.cluster_index,
-        items.weight,
-        interval=settings.interval,
-        resamples=settings.resamples,
-        seed=settings.seed,
-        level=settings.level,
-        members=items.members,
-    )
+def _intervals(evaluated: Mapping[str, Items], settings: Settings) -> dict[str, Intervals]:
+    """Return by system how intervals are computed: over its own clusters, or those that all have in common."""
+
+    def over(items: Items) -> Intervals:
+        return Intervals.of(
+            items.cluster_ids,
+            items.cluster_index,
+            items.weight,
+            interval=settings.interval,
+            resamples=settings.resamples,
+            seed=settings.seed,
+            level=settings.level,
+            members=items.members,
+        )
+
+    if settings.unpaired:
+        return {name: over(items) for name, items in evaluated.items()}
+    return dict.fromkeys(evaluated, over(next(iter(evaluated.values()))))
+
+
+def _replicate(
+    statistics: Iterable[tuple[Intervals, Statistic]], progress: Progress | None
+) -> dict[Statistic, Replicates]:
+    """Return the replicates of every statistic; those with the same weights are evaluated together."""
+    by_intervals: dict[Intervals, list[Statistic]] = defaultdict(list)
+    for intervals, statistic in statistics:
+        by_intervals[intervals].append(statistic)
+    replicates: dict[Statistic, Replicates] = {}
+    for intervals, own in by_intervals.items():
+        replicates |= intervals.replicate(own, progress)
+    return replicates
 
 
 def _system_result(
@@ -640,7 +691,8 @@ def _system_result(
     source, evaluated = system.source, system.evaluated
     counts, own = evaluated.counts, source.counts
     outcomes = replace(population_table(evaluated), failed=own.failed, unscored=own.unscored)
-    clusters = source.clusters if matching is None else matching.clusters_shared
+    matched = matching if matching is not None and matching.paired else None
+    clusters = source.clusters if matched is None else matched.clusters_shared
     population = Population(
         total=clusters,
         included=evaluated.clusters,
@@ -653,7 +705,7 @@ def _system_result(
         right=outcomes.right,
     )
     estimates = system.estimates(replicates)
-    if matching is None:
+    if matched is None:
         estimates = system.with_bounds(estimates)
     table = None
     if metrics.requested:
@@ -714,7 +766,8 @@ def _result_warnings(
     if matching is None:
         return first.warnings
     warnings = [*comparison_warnings(systems), *matching.warnings]
-    warnings += few_clusters(matching.clusters, first.cluster_noun, settings.interval)
+    if matching.paired:
+        warnings += few_clusters(matching.clusters, first.cluster_noun, settings.interval)
     codes = {warning.code for warning in warnings}
     warnings += [each for side in systems.values() for each in side.warnings if each.code not in codes]
     return tuple(sorted(dict.fromkeys(warnings), key=lambda each: each.code != POSSIBLE_SCALE))

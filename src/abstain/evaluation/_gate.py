@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from abstain._types import Progress
     from abstain.errors import ResultWarning
     from abstain.evaluation._evaluate import OnRead
-    from abstain.evaluation._result import Result, SystemResult
+    from abstain.evaluation._result import Result
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss, Loss
     from abstain.thresholds import Policy, PolicyCheck
@@ -81,7 +81,9 @@ class GateResult:
         level: confidence level of the intervals.
         loss: the loss of an answer, and why this loss; None if no condition needs one.
         clusters: number of clusters of the run, for conditions on its metrics and for its policy; 0 without these.
-        compared: number of clusters that run and baseline have in common, for conditions on changes; 0 without these.
+        compared: number of clusters that run and baseline have in common or, if they are unpaired, that the smaller of
+            them has, for conditions on changes; 0 without these.
+        unpaired: True if run and baseline are independent samples.
         cluster_noun: the noun for a cluster.
         confidence: the confidence that ranks the answers; empty if no condition needs it.
         warnings: warnings that apply to the result.
@@ -94,6 +96,7 @@ class GateResult:
     loss: ItemLoss | None
     clusters: int
     compared: int
+    unpaired: bool
     cluster_noun: str
     confidence: str
     warnings: tuple[ResultWarning, ...]
@@ -133,6 +136,7 @@ def gate(
     match: str = "names",
     intersection_only: bool = False,
     truth_may_differ: bool = False,
+    unpaired: bool = False,
     interval: str = "jackknife",
     resamples: int | None = None,
     seed: int = 42,
@@ -148,7 +152,7 @@ def gate(
         fail_if: conditions such as "cmax below 0.6", "ece above 10%", "augrc worse by 0.005", "augrc worse by 5%" (of
             the baseline's value).
         policy: a policy of `abstain.choose_threshold`; the run fails if the risk guarantee is broken on it.
-        baseline: the run that changes are measured from, on the same items.
+        baseline: the run that changes are measured from, on the same items unless `unpaired`.
         confidence: the confidence that ranks the answers. Default: the default of the source.
         calibration: the calibration file that a calibrated confidence needs, or its path.
         loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction). Default: the loss that the items
@@ -159,6 +163,7 @@ def gate(
         intersection_only: measure changes only on the items that both runs have. Default: items that one run lacks are
             an error.
         truth_may_differ: measure changes even if the labels of the runs differ. Default: different labels are an error.
+        unpaired: measure changes between independent samples, with different items. Nothing is matched.
         interval: the method of confidence intervals: "jackknife", "percentile" or "bca".
         resamples: number of bootstrap resamples. Default: 10,000 for a bootstrap interval, otherwise 0.
         seed: the seed of the resamples.
@@ -202,6 +207,7 @@ def gate(
         "match": match,
         "intersection_only": intersection_only,
         "truth_may_differ": truth_may_differ,
+        "unpaired": unpaired,
     }
     guarded = any(condition.passes_by_declining for condition in conditions)
     compares = bool(changes) or (baseline is not None and guarded)
@@ -234,11 +240,10 @@ def gate(
         sources, evaluate_runs, on_read=on_read, **columns
     )
     results = [result for result in (own, comparison) if result is not None]
-    evaluated: list[SystemResult] = [] if own is None else [own.only]
-    if comparison is not None:
-        evaluated += [comparison.systems[_NEW], comparison.systems[_BASELINE]]
+    sides = [] if comparison is None else [comparison.systems[name] for name in (_NEW, _BASELINE)]
+    evaluated = [*([] if own is None else [own.only]), *sides]
+    compared = min((side.population.included for side in sides), default=0)
     clusters = 0 if own is None else own.only.population.included
-    compared = 0 if comparison is None or comparison.matching is None else comparison.matching.clusters
     warnings = [warning for result in results for warning in result.warnings]
     without_answers = bool(evaluated) and not evaluated[0].basis.source.counts.answered
     measured = [
@@ -263,6 +268,7 @@ def gate(
         loss=next((result.loss for result in results if result.loss is not None), None),
         clusters=clusters,
         compared=compared,
+        unpaired=unpaired,
         cluster_noun=noun,
         confidence=_ranked_by(conditions, results) if policy is None else policy.confidence.name,
         warnings=tuple(dict.fromkeys(warnings)),

@@ -1,8 +1,11 @@
 """Compute the differences of every pair of systems by every metric, with intervals and corrected p-values.
 
-`PairedDifferences` first builds the statistics at matched coverage, which are evaluated with the same weights as those
+`PairDifferences` first builds the statistics at matched coverage, which are evaluated with the same weights as those
 of the systems. From the replicates of both it makes one `Difference` per pair, metric, confidence and group, and Holm's
 correction completes each family: all pairs of systems by one metric, confidence and group.
+
+Independent samples have no items in common. So each has its own weights, and the interval of a difference comes from
+the intervals of both. At matched coverage, a pair is evaluated over the clusters of both samples.
 """
 
 from __future__ import annotations
@@ -15,8 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from abstain.evaluation._differences import Difference, same_coverage
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.inference import (
+    Replicates,
     at_level,
     clusters_needed,
+    difference_of_samples,
+    difference_over_jumps,
     errors_over_halves,
     holm,
     p_value,
@@ -24,7 +30,6 @@ from abstain.inference import (
     with_error_over_halves,
     within_margin,
 )
-from abstain.inference.points import difference_over_jumps
 from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
 from abstain.metrics.registry import MATCHED
 
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation._result import Settings
     from abstain.evaluation._system import SystemStatistics
-    from abstain.inference import Estimate, MarginVerdict, Replicates
+    from abstain.inference import Estimate, Intervals, MarginVerdict
     from abstain.matching import Matching
     from abstain.metrics import Columns, MetricSpecification
     from abstain.metrics.scales import Scale
@@ -44,7 +49,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _MatchedPair:
-    """The metrics by which a pair is compared at matched coverage, under one confidence and in one group."""
+    """The metrics by which a pair is compared at matched coverage, under one confidence and in one group.
+
+    The statistic has three columns per metric: the coverage, and the metric of both sides.
+    """
 
     pair: Pair
     confidence: str
@@ -52,6 +60,21 @@ class _MatchedPair:
     metrics: tuple[MetricSpecification, ...]
     sides: tuple[Columns, Columns]
     statistic: Statistic
+    intervals: Intervals
+
+    def scales(self, number: int) -> list[Scale]:
+        """Return the scale of a metric on both sides, at their coverage."""
+        return _scales(self.metrics[number], self.sides, float(self.statistic.points[3 * number]))
+
+    def estimates(self, number: int, replicates: Replicates) -> list[Estimate]:
+        """Return a metric of both sides, with the intervals of independent samples."""
+        columns = slice(3 * number + 1, 3 * number + 3)
+        return self.intervals.estimates(
+            self.statistic.points[columns],
+            Replicates(replicates.left_out[:, columns], replicates.drawn[:, columns]),
+            self.scales(number),
+            n=round(sum(float(side.weight.sum()) for side in self.sides)),
+        )
 
 
 class _Entry(NamedTuple):
@@ -63,7 +86,7 @@ class _Entry(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class PairedDifferences:
+class PairDifferences:
     """The differences between systems, before they have replicates; make one with `prepare`."""
 
     systems: Mapping[str, SystemStatistics]
@@ -80,18 +103,19 @@ class PairedDifferences:
         matching: Matching,
         settings: Settings,
         metrics: Sequence[MetricSpecification],
-    ) -> PairedDifferences:
+    ) -> PairDifferences:
         """Find the pairs, and the requested metrics that need a difference at matched coverage."""
         pairs = list(itertools.combinations(systems, 2))
         if settings.reference is not None:
             pairs = [(settings.reference, name) for name in systems if name != settings.reference]
         compared = frozenset(metric.key for metric in metrics)
-        return cls(systems, pairs, _matched_pairs(systems, pairs, metrics), matching, settings, compared)
+        matched_pairs = _matched_pairs(systems, pairs, metrics, paired=matching.paired)
+        return cls(systems, pairs, matched_pairs, matching, settings, compared)
 
     @property
-    def statistics(self) -> list[Statistic]:
-        """The statistics at matched coverage, which are evaluated together with those of the systems."""
-        return [each.statistic for each in self.matched_pairs]
+    def statistics(self) -> list[tuple[Intervals, Statistic]]:
+        """The statistics at matched coverage, each with the weights that it is evaluated with."""
+        return [(each.intervals, each.statistic) for each in self.matched_pairs]
 
     def differences(
         self, replicates: Mapping[Statistic, Replicates], estimates: Mapping[str, Mapping[Key, Estimate]]
@@ -116,7 +140,7 @@ class PairedDifferences:
         values = {name: system.by_key(replicates) for name, system in self.systems.items()}
         points = {name: system.points() for name, system in self.systems.items()}
         first = next(iter(self.systems.values()))
-        labels = (ALL, *(group.label for group in first.groups))
+        labels = _common_labels(self.systems)
         rows = {
             (name, confidence_name, label): system.ranked_rows[confidence_name].rows(label)
             for name, system in self.systems.items()
@@ -129,15 +153,26 @@ class PairedDifferences:
             for metric, label, (left, right) in itertools.product(compared, labels, self.pairs):
                 key = Key(confidence_name, metric.key, label)
                 if all(key in own for own in points.values()):
-                    entry, difference = self._difference(
-                        _Entry((left, right), key, matched=False),
-                        metric,
-                        (points[left][key], points[right][key]),
-                        values[right][key].less(values[left][key]),
-                        (rows[left, confidence_name, label], rows[right, confidence_name, label]),
-                    )
-                    wider = self._wider(difference.estimate, metric, (left, right), key, estimates)
-                    yield entry, replace(difference, estimate=wider, p=p_value(wider))
+                    ends = points[left][key], points[right][key]
+                    sides = rows[left, confidence_name, label], rows[right, confidence_name, label]
+                    scales = []
+                    if all(map(math.isfinite, ends)) and all(map(len, sides)):
+                        scales = _scales(metric, sides, metric.value)
+                    if self.matching.paired:
+                        change = values[right][key].less(values[left][key])
+                        estimate = self._paired(ends, change, scales)
+                        estimate = self._wider(estimate, metric, (left, right), key, estimates)
+                    else:
+                        own = [estimates[name][key] for name in (left, right)]
+                        estimate = difference_of_samples(own, scales)
+                    entry = _Entry((left, right), key, matched=False)
+                    yield entry, self._difference(entry, metric, ends, estimate, sides)
+
+    def _paired(self, ends: tuple[float, float], change: Replicates, scales: Sequence[Scale]) -> Estimate:
+        """Return the difference of two systems on the same items."""
+        intervals = next(iter(self.systems.values())).intervals
+        value = float(subtract(ends[1], ends[0]))
+        return intervals.difference(value, change, scales, n=self.matching.evaluated)
 
     def _wider(
         self,
@@ -163,29 +198,27 @@ class PairedDifferences:
         for each in self.matched_pairs:
             points, values = each.statistic.points.tolist(), replicates[each.statistic]
             for number, metric in enumerate(each.metrics):
-                # The statistic has three columns per metric: the coverage, and the metric of both sides.
                 coverage, left, right = points[3 * number : 3 * number + 3]
-                change = values.column(3 * number + 2).less(values.column(3 * number + 1))
+                scales = each.scales(number)
+                if self.matching.paired:
+                    change = values.column(3 * number + 2).less(values.column(3 * number + 1))
+                    estimate = self._paired((left, right), change, scales)
+                else:
+                    estimate = difference_of_samples(each.estimates(number, values), scales)
                 entry = _Entry(each.pair, Key(each.confidence, metric.key, each.group), matched=True)
-                yield self._difference(entry, metric, (left, right), change, each.sides, coverage)
+                yield entry, self._difference(entry, metric, (left, right), estimate, each.sides, coverage)
 
     def _difference(
         self,
         entry: _Entry,
         metric: MetricSpecification,
         ends: tuple[float, float],
-        change: Replicates,
+        estimate: Estimate,
         sides: Sequence[Columns],
         coverage: float = math.nan,
-    ) -> tuple[_Entry, Difference]:
+    ) -> Difference:
         """Return one difference before correction; `coverage` is that of both sides if they are at matched coverage."""
         (left, right), key, matched = entry
-        first = next(iter(self.systems.values()))
-        value = float(subtract(ends[1], ends[0]))
-        scales = []
-        if math.isfinite(value) and all(map(len, sides)):
-            scales = _scales(metric, sides, coverage if matched else metric.value)
-        estimate = first.intervals.difference(value, change, scales, n=self.matching.evaluated)
         reason = self._obstacle(entry.pair, metric, ends, sides)
         if reason:  # without a comparison there is no interval
             estimate = replace(
@@ -197,7 +230,7 @@ class PairedDifferences:
                 coverage = metric.value
             elif same_coverage(*coverages):
                 coverage = coverages[0]
-        return entry, Difference(
+        return Difference(
             metric=key.metric,
             direction=metric.direction,
             comparison=metric.comparison,
@@ -213,7 +246,7 @@ class PairedDifferences:
             matched=matched,
             coverage=coverage,
             p=p_value(estimate),
-            cluster_noun=first.evaluated.unit_noun,
+            cluster_noun=next(iter(self.systems.values())).evaluated.unit_noun,
         )
 
     def _obstacle(
@@ -300,8 +333,31 @@ def _scales(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> 
     ]
 
 
+def _common_labels(systems: Mapping[str, SystemStatistics]) -> list[str]:
+    """Return the labels of the groups that all systems have, after that of all rows."""
+    first, *others = systems.values()
+    in_others = [{group.label for group in other.groups} for other in others]
+    return [ALL, *(group.label for group in first.groups if all(group.label in own for own in in_others))]
+
+
+def _over_both_samples(
+    left: Intervals, right: Intervals, sides: tuple[Columns, Columns]
+) -> tuple[Intervals, tuple[Columns, Columns]]:
+    """Return the rows of two independent samples in the units of both, and how intervals are computed over these."""
+    intervals = left.followed_by(right)
+    offset = intervals.units - right.units
+    return intervals, (
+        sides[0].in_units(sides[0].cluster, intervals.units),
+        sides[1].in_units(sides[1].cluster + offset, intervals.units),
+    )
+
+
 def _matched_pairs(
-    systems: Mapping[str, SystemStatistics], pairs: Sequence[Pair], metrics: Sequence[MetricSpecification]
+    systems: Mapping[str, SystemStatistics],
+    pairs: Sequence[Pair],
+    metrics: Sequence[MetricSpecification],
+    *,
+    paired: bool,
 ) -> list[_MatchedPair]:
     """Return the pairs whose coverages differ, with the metrics that are compared at the coverage that both reach."""
     wanted = [metric for metric in metrics if metric.comparison == MATCHED and metric.matched is not None]
@@ -313,7 +369,7 @@ def _matched_pairs(
         return []
     first = next(iter(systems.values()))
     by_group = {metric.key for own in first.group_metrics.values() for metric in own}
-    labels = (ALL, *(group.label for group in first.groups))
+    labels = _common_labels(systems)
     confidences = [
         name
         for name in first.confidences
@@ -337,8 +393,11 @@ def _matched_pairs(
             and all(metric.problem(side) is None for side in sides)
         )
         if own_metrics:
+            intervals = systems[left].intervals
+            if not paired:
+                intervals, sides = _over_both_samples(intervals, systems[right].intervals, sides)
             statistic = matched_statistic(*sides, own_metrics)
             matched_pairs.append(
-                _MatchedPair((left, right), confidence_name, label, own_metrics, sides, statistic)
+                _MatchedPair((left, right), confidence_name, label, own_metrics, sides, statistic, intervals)
             )
     return matched_pairs

@@ -54,6 +54,7 @@ class Settings:
         reference: the system that all others are compared with; None if all pairs are compared.
         margin: the smallest difference that would matter, or None.
         simultaneous: True if the intervals of differences hold for a whole family together.
+        unpaired: True if the systems are compared as independent samples, with different items.
     """
 
     coverage_grid: tuple[float, ...]
@@ -66,6 +67,7 @@ class Settings:
     reference: str | None = None
     margin: float | None = None
     simultaneous: bool = False
+    unpaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +361,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         differences: every pair, metric, confidence and group; those at matched coverage after those over all items.
         ranks: by system, confidence and metric: the range of its rank among the systems; None if it has none.
         headline: the conclusion of a comparison; None for one system, and if no requested metric has a direction.
-        matching: how the compared items were matched; None for one system.
+        matching: how the compared items were matched, or that they were not; None for one system.
         settings: the settings of the evaluation.
         warnings: the warnings of all systems.
     """

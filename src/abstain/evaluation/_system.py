@@ -26,12 +26,13 @@ from abstain.inference import (
     Replicates,
     Within,
     at_level,
+    difference_over_jumps,
     errors_over_halves,
     subtract,
     with_companions,
     with_error_over_halves,
 )
-from abstain.inference.points import difference_over_jumps, read_off_points, take_lowest_parts
+from abstain.inference.points import read_off_points, take_lowest_parts
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of

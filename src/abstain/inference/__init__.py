@@ -6,6 +6,7 @@ from `JackknifeWeights` and `BootstrapWeights`. `p_value` returns the p-value of
 its nominal level.
 """
 
+from abstain.inference._both_sides import difference_of_samples, difference_over_jumps
 from abstain.inference._estimate import (
     INTERVALS,
     JACKKNIFE,
@@ -74,6 +75,8 @@ __all__ = [
     "coverage_verdict",
     "decide",
     "difference_estimate",
+    "difference_of_samples",
+    "difference_over_jumps",
     "difference_range",
     "errors_over_halves",
     "function_measure",

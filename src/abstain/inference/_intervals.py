@@ -206,6 +206,15 @@ class Intervals:
         """The unit of each cluster."""
         return self.jackknife_weights.unit_of_cluster
 
+    def followed_by(self, other: Intervals) -> Intervals:
+        """Return how intervals are computed over the clusters of two independent samples, without resamples."""
+        weights = self.jackknife_weights.followed_by(other.jackknife_weights)
+        return replace(
+            self,
+            jackknife_weights=weights,
+            bootstrap_weights=BootstrapWeights(weights.clusters, 0, self.bootstrap_weights.seed),
+        )
+
     def replicate(
         self, statistics: Iterable[Statistic], progress: Progress | None = None
     ) -> dict[Statistic, Replicates]:

@@ -193,6 +193,22 @@ class JackknifeWeights:
             return JackknifeWeights(group, np.empty(0), 0.0, count, self.by_group), kept[:0]
         return JackknifeWeights(group, sizes, degrees_of_freedom(held[kept]), count, self.by_group), kept
 
+    def followed_by(self, other: JackknifeWeights) -> JackknifeWeights:
+        """Return weights over the clusters of two samples: these, and then those of another one."""
+        if not self.vectors and not other.vectors:  # without intervals, or with one cluster each
+            count = len(self.group) + len(other.group)
+            clusters = self.clusters + other.clusters
+            return JackknifeWeights(np.zeros(count, np.intp), np.empty(0), 0.0, clusters, self.by_group)
+        # The only cluster of a sample can be left out, but then the values of this sample are undefined.
+        sizes = [each.sizes if each.vectors else np.array([float(each.clusters)]) for each in (self, other)]
+        return JackknifeWeights(
+            np.concatenate([self.group, other.group + len(sizes[0])]),
+            np.concatenate(sizes),
+            min(self.degrees, other.degrees),
+            self.clusters + other.clusters,
+            self.by_group,
+        )
+
     def by_group_of_clusters(self, values: Floats) -> Floats:
         """Return the sums of one number per unit over the units of each weight vector."""
         return values if self.by_group else total_by(self.group, values, self.vectors)[: self.vectors]

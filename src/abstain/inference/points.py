@@ -8,15 +8,13 @@ over all steps that the coverage could fall on.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abstain.inference._distributions import t_quantile
 from abstain.inference._estimate import JACKKNIFE
-from abstain.inference._intervals import Replicates, simultaneous_level, with_error
+from abstain.inference._intervals import Replicates, simultaneous_level
 from abstain.metrics.curves import curve_of, threshold_statistic
 from abstain.metrics.scales import Scale, trials
 from abstain.resampling import total_by
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Points",
-    "difference_over_jumps",
     "lowest_of_parts",
     "points_of",
     "read_off_points",
@@ -177,29 +174,6 @@ def read_off_points(
                 replaced[step.number], step.coverage, near_points, int(step.near[0])
             )
     return replaced
-
-
-def difference_over_jumps(
-    difference: Estimate, metric: MetricSpecification, left: Estimate, right: Estimate
-) -> Estimate:
-    """Return a difference (right - left); if the metric jumps, its interval comes from those of both sides.
-
-    A metric that jumps, or whose value could fall on several steps of a side, has no valid jackknife, but an interval
-    from its operating points or parts. An end of the difference is as far away as the ends of both intervals on its
-    side are together. The dependence of the two sides is not used, so the interval is conservative. A bootstrap
-    interval is returned as it is. Reference: Zou and Donner, "Construction of Confidence Limits about Effect Measures:
-    A General Approach", Statistics in Medicine, 2008.
-    """
-    if not (metric.jumps or left.over_steps or right.over_steps):
-        return difference
-    if math.isnan(difference.se) or difference.drawn is not None or not (left.interval and right.interval):
-        return difference
-    reach = max(
-        math.hypot(left.high - left.value, right.value - right.low),
-        math.hypot(left.value - left.low, right.high - right.value),
-    )
-    error = reach / t_quantile(difference.degrees, (1.0 + difference.level) / 2.0)
-    return with_error(difference, error, "from the intervals of both sides")
 
 
 def take_lowest_parts(

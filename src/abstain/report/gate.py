@@ -43,7 +43,8 @@ def gate_table(result: GateResult) -> Table:
         )
         for check in result.checks
     )
-    counts = {"of the run": result.clusters, "that run and baseline share": result.compared}
+    compared = "in the smaller of run and baseline" if result.unpaired else "that run and baseline share"
+    counts = {"of the run": result.clusters, compared: result.compared}
     over = [f"{format_count(count, result.cluster_noun)} {whose}" for whose, count in counts.items() if count]
     notes = [
         f"Verdicts by {100 * result.level:g}% confidence intervals over {', changes over '.join(over)}. Inconclusive: "

@@ -50,6 +50,8 @@ def methods_paragraph(result: Result) -> str:
 def _describe_data(result: Result) -> list[str]:
     """Return the number of items and clusters, the coverage, and the excluded items."""
     matching, noun = result.matching, result.cluster_noun
+    if matching is not None and not matching.paired:
+        return _describe_samples(result)
     if matching is not None:
         compared = f"The systems {_listed([*result.systems])} were compared on"
         by = "the order of rows" if matching.by == ("rows",) else " and ".join(matching.by)
@@ -77,6 +79,25 @@ def _describe_data(result: Result) -> list[str]:
         answered = f"The system answered {population.answered:,} of them (a coverage of {coverage})"
         answered += f" and declined {population.abstained:,}."
     return [f"The evaluation included {items}.", answered, *_describe_excluded(excluded)]
+
+
+def _describe_samples(result: Result) -> list[str]:
+    """Return the number of items and clusters of independent samples, their coverages, and the excluded items."""
+    populations = {name: system.population for name, system in result.systems.items()}
+    samples = [
+        f"{_count_items(each.items, each.included, result.cluster_noun)} for {name}"
+        for name, each in populations.items()
+    ]
+    coverages = [f"{_percent(system.coverage.value)} for {name}" for name, system in result.systems.items()]
+    excluded = {
+        "that failed": sum(each.items_failed for each in populations.values()),
+        "without a label": sum(each.items_unscored for each in populations.values()),
+    }
+    return [
+        f"The systems {_listed([*result.systems])} have different items: {_listed(samples)}.",
+        f"The coverage was {_listed(coverages)}.",
+        *_describe_excluded(excluded),
+    ]
 
 
 def _count_items(items: int, clusters: int, noun: str) -> str:
@@ -168,6 +189,8 @@ def _describe_comparison(result: Result) -> list[str]:
         return []
     settings = result.settings
     sentences = ["Systems were compared by paired differences over the same items."]
+    if settings.unpaired:
+        sentences = ["Systems were compared as independent samples."]
     if settings.reference is not None:
         sentences.append(f"Every system was compared with {settings.reference}.")
     matched = dict.fromkeys(each.metric for each in compared if each.matched)

@@ -318,6 +318,7 @@ class ComparisonPart(Struct):
 
     enabled: bool
     intersection_only: bool
+    unpaired: bool
     headline: HeadlinePart | None
     deltas: dict[str, dict[str, Delta]]
     differences: list[DifferencePart]
@@ -335,6 +336,7 @@ def _comparison(result: Result) -> ComparisonPart:
     return ComparisonPart(
         enabled=True,
         intersection_only=matching.intersection_only,
+        unpaired=not matching.paired,
         headline=None if result.headline is None else build_record(HeadlinePart, result.headline),
         deltas={
             confidence: {
@@ -359,7 +361,7 @@ def _comparison(result: Result) -> ComparisonPart:
         participants_left_only=matching.clusters_unmatched[left.name],
         participants_right_only=matching.clusters_unmatched[right.name],
         participants_overlap_total=matching.clusters_shared,
-        participants_overlap_included=matching.clusters,
+        participants_overlap_included=matching.clusters if matching.paired else 0,
         participants_failed_left=matching.clusters_failed[left.name],
         participants_failed_right=matching.clusters_failed[right.name],
     )

@@ -262,7 +262,8 @@ def _title(result: Result) -> str:
 
 def _subtitle(result: Result) -> str:
     """Return the number of items, how they were matched, and the loss."""
-    return f"{_sentences.describe_items(result, details=False)}. {_sentences.describe_loss(result)}".strip()
+    items = _sentences.describe_items(result, details=False)
+    return f"{items[:1].upper()}{items[1:]}. {_sentences.describe_loss(result)}".strip()
 
 
 def _intervals(settings: Settings | CoverageSettings) -> str:

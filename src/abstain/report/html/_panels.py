@@ -204,7 +204,7 @@ def compared_panel(result: Result, sides: Sequence[Side], metrics: Collection[st
             f"{first} and {second}: {intervals_of_values}. {second} - {first}: {intervals_of_differences}."
         )
         parts: list[Part] = [
-            f"Both systems are compared on the same items: {_sentences.describe_items(result)}.",
+            _sentences.describe_compared_items(result),
             TableView(_differences(result, _OF_TWO, title, metrics), "Differences", compact=True),
             Gallery([*_overlay(result, sides), *_difference_charts(result)]),
             Fold("All findings as sentences", _sentences.findings(result, metrics)),
@@ -220,7 +220,7 @@ def compared_panel(result: Result, sides: Sequence[Side], metrics: Collection[st
     ]
     profiles = {side.system.name: side.profile for side in sides}
     parts = [
-        f"All systems are compared on the same items: {_sentences.describe_items(result)}.",
+        _sentences.describe_compared_items(result),
         TableView(_ranking(result, profiles, intervals_of_values), "Systems by rank", compact=True),
         *_overlay(result, sides),
         Fold("Differences between all pairs of systems", pairs),

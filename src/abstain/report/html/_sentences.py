@@ -13,6 +13,7 @@ from abstain.inference import Estimate, number_text
 from abstain.losses import SHARES
 from abstain.report.charts import describe_interval, metric_name
 from abstain.report.views import (
+    basis_line,
     choose_differences,
     conclusion_lines,
     format_count,
@@ -413,6 +414,8 @@ def describe_items(result: Result, *, details: bool = True) -> str:
     Clusters that were left out of a comparison are in the details.
     """
     matching, noun = result.matching, result.cluster_noun
+    if matching is not None and not matching.paired:
+        return basis_line(result)
     items = result.population.items if matching is None else matching.evaluated
     clusters = result.population.included if matching is None else matching.clusters
     if noun == "row":
@@ -428,6 +431,14 @@ def describe_items(result: Result, *, details: bool = True) -> str:
         f"{count:,} {missing} {name}" for name, count in matching.clusters_unmatched.items() if count
     ]
     return text + (f" ({noun}s left out: {', '.join(left_out)})" if left_out and details else "")
+
+
+def describe_compared_items(result: Result) -> str:
+    """Return whether systems are compared on the same items, and on which, as a sentence."""
+    if result.matching is not None and not result.matching.paired:
+        return f"The systems have different items and are compared as {describe_items(result)}."
+    both = "Both" if len(result.systems) == 2 else "All"
+    return f"{both} systems are compared on the same items: {describe_items(result)}."
 
 
 _LOSSES = {
@@ -550,9 +561,8 @@ def _inference_definitions(result: Result) -> dict[str, str]:
     how = describe_interval(compared.estimate, noun)
     two = len(result.systems) == 2
     first, second = result.systems if two else ("the first", "The second system")
-    terms["Difference"] = (
-        f"{second} minus {first} over the same items, {how}. {describe_family(result)}".strip()
-    )
+    items = "of independent samples" if settings.unpaired else "over the same items"
+    terms["Difference"] = f"{second} minus {first} {items}, {how}. {describe_family(result)}".strip()
     terms["Better"] = (
         f"A system is better if the p-value is at most {1 - settings.level:.2g}, after Holm's correction for all pairs "
         "of systems by one metric, confidence and group. The p-value comes from the same statistic as the interval. A "
