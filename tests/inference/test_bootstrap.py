@@ -18,7 +18,7 @@ from abstain.inference import (
     p_value,
     replicates,
 )
-from abstain.inference._estimate import with_draws
+from abstain.inference._estimate import Drawn, with_draws
 from abstain.losses import item_loss
 from abstain.metrics import BaseMetric, Columns, MetricScore, measure_metrics, selective
 from abstain.metrics.registry import METRICS
@@ -128,6 +128,12 @@ class TestEstimates:
         assert found.interval == pytest.approx((peer.low, peer.high), abs=0.02)
         assert found.method == "cluster bootstrap, BCa interval"
         assert found.percentile != found.interval
+
+    def test_replicates_that_equal_the_value_within_rounding_count_half(self) -> None:
+        """The value is 0.3, and 0.1 + 0.2 is above it in the last digit: half of the replicates are below it."""
+        values = np.array([0.2, 0.1 + 0.2, 0.3, 0.4])
+        assert Drawn.corrected(values, 0.3, values).bias == 0.0
+        assert Drawn(values).p_value(0.3) == 1.0
 
     def test_the_bootstrap_p_value_agrees_with_the_interval(self) -> None:
         drawn = np.random.default_rng(0).normal(0.1, 0.05, 4000)

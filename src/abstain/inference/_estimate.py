@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
+# Smaller relative differences are rounding errors.
+_NOISE = 1e-12
 # Starting a thread takes longer than less work than this; the unit is that of the width of statistics.
 _WORTH_A_THREAD = 1 << 17
 METHODS = {PERCENTILE: "cluster bootstrap, percentile interval", BCA: "cluster bootstrap, BCa interval"}
@@ -55,7 +57,7 @@ class Drawn:
         """
         from scipy.special import ndtri  # noqa: PLC0415
 
-        proportion = ((values < value).sum() + 0.5 * (values == value).sum()) / len(values)
+        proportion = _proportion_below(values, value)
         finite = left_out[np.isfinite(left_out)]
         away = finite.mean() - finite if len(finite) else np.zeros(1)
         spread = float((away**2).sum()) ** 1.5
@@ -87,10 +89,16 @@ class Drawn:
         from scipy.special import ndtr, ndtri  # noqa: PLC0415
 
         count = len(self.values)
-        proportion = ((self.values < bound).sum() + 0.5 * (self.values == bound).sum()) / count
+        proportion = _proportion_below(self.values, bound)
         moved = float(ndtri(min(max(proportion, 1.0 / (count + 1)), count / (count + 1)))) - self.bias
         tail = float(ndtr(moved / (1.0 + self.acceleration * moved) - self.bias))
         return 2.0 * min(tail, 1.0 - tail)
+
+
+def _proportion_below(values: Floats, bound: float) -> float:
+    """Return the proportion of values below a bound; those that are equal within rounding count half."""
+    equal = np.isclose(values, bound, rtol=_NOISE, atol=0.0)
+    return float(((values < bound) & ~equal).sum() + 0.5 * equal.sum()) / len(values)
 
 
 # The number of decimals that was set for the whole process; None for as many as a number needs.

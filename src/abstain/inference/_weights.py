@@ -199,7 +199,7 @@ class JackknifeWeights:
             count = len(self.group) + len(other.group)
             clusters = self.clusters + other.clusters
             return JackknifeWeights(np.zeros(count, np.intp), np.empty(0), 0.0, clusters, self.by_group)
-        # The only cluster of a sample can be left out, but then the values of this sample are undefined.
+        # Without its only cluster, the values of a sample are undefined.
         sizes = [each.sizes if each.vectors else np.array([float(each.clusters)]) for each in (self, other)]
         return JackknifeWeights(
             np.concatenate([self.group, other.group + len(sizes[0])]),
