@@ -185,7 +185,7 @@ class TestGroups:
         confidence = rng.uniform(0.5, 1.0, len(site))
         right = (rng.random(len(site)) < confidence).astype(int)
         items = Items.from_arrays(np.ones(len(site)), right, confidence=confidence, metadata={"site": site})
-        table = table_of(items, metrics="expected_calibration_error", by="site")
+        table = table_of(items, metrics="expected_calibration_error,top_label_calibration_error", by="site")
         small = table.group("site=c").estimates["expected_calibration_error"].value
         assert small > 2 * table.group("site=a").estimates["expected_calibration_error"].value
         gap = table.gaps["expected_calibration_error"]
@@ -196,6 +196,10 @@ class TestGroups:
         ]
         assert gap.gap.value == pytest.approx(debiased[0] - debiased[1])
         assert gap.gap.low < 0.0 < gap.gap.high
+        without_debiased_form = table.gaps["top_label_calibration_error"].gap
+        assert without_debiased_form.defined
+        assert without_debiased_form.interval is None
+        assert without_debiased_form.reason.startswith("no interval: bins bias it upwards")
 
     def test_if_lower_is_better_the_worst_group_has_the_highest_value(self) -> None:
         items = Items.from_arrays(

@@ -221,9 +221,7 @@ class PairDifferences:
         (left, right), key, matched = entry
         reason = self._obstacle(entry.pair, metric, ends, sides)
         if reason:  # without a comparison there is no interval
-            estimate = replace(
-                estimate, low=math.nan, high=math.nan, se=math.nan, method="none", reason=reason
-            )
+            estimate = estimate.without_interval(reason)
         coverages = [end_coverage(metric, side) if len(side) else math.nan for side in sides]
         if not matched and metric.comparison == MATCHED:
             if metric.matched is None:  # the metric names its own coverage

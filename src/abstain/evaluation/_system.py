@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 SMALLEST_GROUP = 10
 # If a larger proportion of the items is not evaluated, bounds show how much they could change the metrics.
 MOST_LEFT_OUT = 0.01
+_BIASED_BY_BINS = "no interval: bins bias it upwards, and more so in a small group than in all other rows"
 # Groups of about so many cells are aggregated by confidence in one pass, in at most so many passes.
 _CELLS_PER_PASS, _MOST_PASSES = 1 << 21, 8
 
@@ -542,6 +543,8 @@ class SystemStatistics:
             value = float(subtract(statistic.points[column], worst.statistic.points[last]))
             gap = self.intervals.difference(value, change, [*map(worst.metric.scale, sides)], n=n, gap=True)
             gap = difference_over_jumps(gap, worst.metric, rest, own)
+            if worst.metric.biased_by_bins:
+                gap = gap.without_interval(_BIASED_BY_BINS)
             gaps[name] = GroupGap(worst.group, own, rest, worst.widen(gap))
         return gaps
 

@@ -208,6 +208,10 @@ class Estimate:
         """True unless the value is NaN."""
         return not math.isnan(self.value)
 
+    def without_interval(self, reason: str) -> Estimate:
+        """Return the value without an interval, with the reason."""
+        return replace(self, low=math.nan, high=math.nan, se=math.nan, method="none", reason=reason)
+
     @property
     def interval(self) -> tuple[float, float] | None:
         """The ends of the interval, or None without one."""

@@ -285,6 +285,12 @@ class MetricSpecification:
         return self.parts is not None or (self.operating_point is not None and self.unit == "proportion")
 
     @property
+    def biased_by_bins(self) -> bool:
+        """True if bins bias the metric upwards, more so with fewer rows, and it has no debiased form."""
+        binned = self.parameter is not None and self.parameter.name == "bins"
+        return binned and self.debiased is None and not self.settings.get("debiased", False)
+
+    @property
     def ranks_declined(self) -> bool:
         """True if the metric needs the confidence of abstained rows, too."""
         return self.rows == "all" and {"confidence", "should_abstain"} <= set(self.arguments.values())
