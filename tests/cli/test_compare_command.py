@@ -154,6 +154,43 @@ def test_a_wrong_call_ends_with_an_error_message(
     assert done.stdout == ""
 
 
+def test_two_weeks_are_compared_by_site(tmp_path: Path) -> None:
+    """The weeks have different items. All formats name the samples, and each site has a verdict."""
+    weeks = []
+    for week in (13, 14):
+        generator = np.random.default_rng(week)
+        truth = generator.integers(0, 2, 120)
+        right = generator.random(120) < 0.5 + (week == 13) * 0.4 * (np.arange(120) % 2)
+        lines = ["id,site,truth,prediction,sure"]
+        for number in range(120):
+            predicted = truth[number] if right[number] else 1 - truth[number]
+            lines.append(f"{week}-{number},{'AB'[number % 2]},{truth[number]},{predicted},{number}")
+        weeks.append(tmp_path / f"week-{week}.csv")
+        weeks[-1].write_text("\n".join(lines))
+    done = call("compare", *weeks, "--unpaired", "--by", "site", "--metric", "accuracy", "-o", "both.json")
+    assert done.exit_code == 0
+    assert done.stdout.startswith(
+        "2 systems, independent samples: week-13 (120 items, treated as independent), week-14 (120 items,"
+    )
+    assert "  - Accuracy in site=A: inconclusive, week-14 - week-13 = " in done.stdout
+    assert "  - Accuracy in site=B: week-13 is better than week-14 by " in done.stdout
+    call(
+        "evaluate", *weeks, "--unpaired", "--by", "site", "--metric", "accuracy", "-q", "-o", "evaluated.json"
+    )
+    compared = json.loads((tmp_path / "both.json").read_text())["tables"][0]["rows"]
+    evaluated = json.loads((tmp_path / "evaluated.json").read_text())["comparison"]["differences"]
+    assert [(each["group"], each["p"], each["verdict"]) for each in compared] == [
+        (each["group"] or "all", each["p"], each["verdict"]) for each in evaluated
+    ]
+    assert [each["verdict"] for each in evaluated] == ["left", "inconclusive", "left"]
+    call("report", *weeks, "--unpaired", "--confidence", "sure", "-q", "-o", "both.html")
+    page = (tmp_path / "both.html").read_text()
+    assert "Independent samples: week-13 (120 items, treated as independent)" in page
+    assert "The systems have different items and are compared as independent samples" in page
+    gate = call("gate", weeks[1], "--baseline", weeks[0], "--unpaired", "--fail-if", "accuracy worse by 0.01")
+    assert (gate.exit_code, "in the smaller of run and baseline" in gate.stdout) == (4, True)
+
+
 def test_inputs_have_distinct_names() -> None:
     assert system_names(["x/a.json", "y/b.json"], [None, None]) == ["a", "b"]
     assert system_names(["r.json", "r.json"], ["m", "n"]) == ["m", "n"]

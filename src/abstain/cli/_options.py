@@ -117,6 +117,7 @@ Commands = dict[str, tuple[Any, str | None]]
 
 TableFormat = Annotated[str | None, named("--format", "NAME", _TABLE_FORMAT, rich_help_panel=OUTPUT)]
 SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT, rich_help_panel=OUTPUT)]
+By = Annotated[list[str] | None, named("--by", "COLUMNS", _BY)]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS, rich_help_panel=INTERVALS)]
 AsJson = Annotated[
     bool,
@@ -282,7 +283,7 @@ class MetricOptions(OptionGroup):
 
     confidence: Annotated[list[str] | None, named("--confidence", "NAMES", _CONFIDENCE)] = None
     metrics: Annotated[list[str] | None, named("--metric", "NAMES", _METRIC, "-m")] = None
-    by: Annotated[list[str] | None, named("--by", "COLUMNS", _BY)] = None
+    by: By = None
     instrument: Annotated[str | None, named("--instrument", "NAME", _INSTRUMENT)] = None
     coverage_grid: Annotated[
         str, typer.Option(metavar="LIST", help="Coverages at which the risk is reported.")

@@ -37,6 +37,7 @@ Examples:
       --metric augrc,aurc
   abstain compare old.csv new.csv --reference old --margin 0.01 \\
       --format markdown
+  abstain compare week-13.parquet week-14.parquet --unpaired --by site
 """
 
 
@@ -48,6 +49,7 @@ def compare_command(
         str | None, typer.Option("--metric", "-m", metavar="NAMES", help=_METRIC, show_default=False)
     ] = None,
     confidence: Annotated[list[str] | None, opt.named("--confidence", "NAME", _CONFIDENCE)] = None,
+    by: opt.By = None,
     reference: Annotated[str | None, opt.named("--reference", "SYSTEM", _REFERENCE)] = None,
     margin: Annotated[float | None, opt.named("--margin", "X", _MARGIN)] = None,
     simultaneous: opt.Simultaneous = False,
@@ -91,13 +93,14 @@ def compare_command(
             metrics=metrics,
             selective=False,
             confidence=_one_or_each(each),
+            by=opt.listed(by) or None,
             reference=reference,
             margin=margin,
             simultaneous=simultaneous,
             **intervals.options,
             **matching.options,
             **engine_options,
-            **column_arguments(sources, reading, each, metrics or "augrc"),
+            **column_arguments(sources, reading, each, metrics or "augrc", all_columns=bool(by)),
             progress=progress,
             on_read=check_systems,
         )
