@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from inspect_ai.log import read_eval_log
 
-from abstain import read
+from abstain import evaluate, read
 from abstain.errors import ArgumentError
 from abstain.runs import RunPlan, SignalPlan, prepare
 from runs.counting_server import serving_replies
-from runs.serving import MODEL, abstain
+from runs.serving import MODEL, abstain, command, environment, scripted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +101,106 @@ def test_one_task_of_a_file_is_selected_by_name(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert ["second" in str(body) for body in server.bodies] == [False, True, True]
     assert len(read(tmp_path / "run.json")) == 2
+
+
+OWN_SCORERS = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import Score, accuracy, choice, match, scorer
+
+@scorer(metrics=[accuracy()])
+def generous():
+    async def score(state, target):
+        return Score(value="C" if state.output.completion in target.text.split("/") else "I")
+    return score
+
+@task
+def free():
+    samples = [Sample(input=f"Capital of {name}?", target=target, id=name)
+               for name, target in (("Peru", "Lima/the city of Lima"), ("Chad", "Moundou"), ("Mali", "Bamako"))]
+    return Task(dataset=samples, scorer=[generous(), match()])
+
+@task
+def letters():
+    samples = [Sample(input=f"Capital of {name}?", target=target, id=name, choices=["Lima", "Moundou"])
+               for name, target in (("Peru", "A"), ("Chad", "B"), ("Mali", "A"))]
+    return Task(dataset=samples, scorer=choice())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "answers", "kept"),
+    [
+        ("free", {"Peru": "the city of Lima", "Chad": "Sarh", "Mali": None}, ["generous", "match"]),
+        ("letters", {"Peru": "A", "Chad": "A", "Mali": None}, ["choice"]),
+    ],
+)
+def test_a_task_keeps_its_scorers(
+    tmp_path: Path, name: str, answers: dict[str, str | None], kept: list[str]
+) -> None:
+    """The first scorer of the task decides that Peru is right and Chad is wrong; Mali is declined."""
+    (tmp_path / "tasks.py").write_text(OWN_SCORERS)
+
+    def message(request: dict[str, Any]) -> dict[str, Any]:
+        country = next(each for each in answers if each in json.dumps(request))
+        return {"content": json.dumps({"answer": answers[country]})}
+
+    with scripted(message) as (address, _):
+        done = abstain(
+            tmp_path, "run", f"tasks.py@{name}", "--model", MODEL, "--base-url", address, "-o", "run.json"
+        )
+    assert done.returncode == 0, done.stderr
+    counts = read(tmp_path / "run.json").counts
+    assert (counts.answered, counts.abstained, counts.failed) == (2, 1, 0)
+    (path,) = (tmp_path / "run-logs").glob("*.eval")
+    scores_of = {sample.id: sample.scores or {} for sample in read_eval_log(str(path)).samples or []}
+    assert {each: scores["answer_scorer"].value for each, scores in scores_of.items()} == {
+        "Peru": "C",
+        "Chad": "I",
+        "Mali": "N",
+    }
+    for country in ("Peru", "Chad"):
+        assert list(scores_of[country]) == [*kept, "answer_scorer"]
+        assert scores_of[country][kept[0]].value == scores_of[country]["answer_scorer"].value
+        assert (scores_of[country]["answer_scorer"].metadata or {})["scorer"] == kept[0]
+    accuracy = evaluate(path, scorer="answer_scorer", metrics="selective_accuracy", selective=False)
+    assert next(iter(accuracy.systems.values())).estimate("selective_accuracy").value == 0.5
+
+
+@pytest.mark.slow
+def test_the_grades_of_a_task_survive_an_interruption(tmp_path: Path) -> None:
+    """The signal arrives while a model grades the first answers; its tokens are counted."""
+    (tmp_path / "tasks.py").write_text(OWN_SCORERS)
+
+    def reply(_number: int, body: dict[str, Any]) -> tuple[int, str]:
+        if body["model"] != "grader":
+            return 200, json.dumps({"answer": "a city"})
+        server.hold.clear()
+        return 200, json.dumps({"grade": "incorrect"})
+
+    with serving_replies(reply) as server:
+        arguments = ("run", "tasks.py@free", "--model", MODEL, "--base-url", server.address, "-o", "run.json")
+        arguments = (*arguments, "--grader", "openai-api/local/grader")
+        variables = environment(LOCAL_BASE_URL=server.address)
+        with subprocess.Popen(
+            command(*arguments), cwd=tmp_path, env=variables, stderr=subprocess.PIPE
+        ) as process:
+            with server.arrivals:
+                assert server.arrivals.wait_for(
+                    lambda: any(body["model"] == "grader" for body in server.bodies), timeout=300
+                )
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=300) == 128 + signal.SIGTERM
+        server.bodies.clear()
+        server.hold.set()
+        server.hold.clear = lambda: None  # type: ignore[method-assign]
+        resumed = abstain(tmp_path, *arguments, "--resume", LOCAL_BASE_URL=server.address)
+    assert resumed.returncode == 0, resumed.stderr
+    items = read(tmp_path / "run.json")
+    assert (items.counts.answered, items.counts.unscored) == (3, 0)
+    usage = json.loads((tmp_path / "run.json").read_text())["experiments"][0]["provenance"]["usage"]
+    assert usage["tokens"]["openai-api/local/grader"] == {"input": 30, "output": 15}
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ __all__ = [
     "consistency",
     "evidence",
     "may_abstain",
+    "output_answer",
     "p_true",
     "semantic_entropy",
     "token_signals",
@@ -343,6 +344,28 @@ def semantic_entropy(
             "semantic_equivalence": equivalence,
         }
         return _save(state, record)
+
+    return solve
+
+
+@solver
+def output_answer() -> Solver:
+    """Replace the sample's output by the answer and mark the chosen choice, for scorers that expect no JSON object.
+
+    The output of a declined question is empty. It comes last, because other solvers read the whole reply.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
+        record = _asked_record(state, "output_answer")
+        answer = record["answer"]
+        # The message is also a part of the conversation, which keeps the reply.
+        state.output = state.output.model_copy(deep=True)
+        state.output.completion = answer or ""
+        letters = record["form"]["choices"] or []
+        if len(letters) == len(state.choices):
+            for number, letter in enumerate(letters):
+                state.choices.mark_choice(number, letter == answer)
+        return state
 
     return solve
 
