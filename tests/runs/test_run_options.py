@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from inspect_ai.log import read_eval_log
+from inspect_ai.log import read_eval_log, read_eval_log_samples
 
 from abstain import evaluate, read
-from abstain.errors import ArgumentError
-from abstain.runs import RunPlan, SignalPlan, prepare
+from abstain.errors import ArgumentError, DataError
+from abstain.runs import RunPlan, SignalPlan, execute, prepare, run_content
 from runs.counting_server import serving_replies
 from runs.serving import MODEL, abstain, command, environment, scripted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from inspect_ai.log import EvalSample
 
 TASKS = """
 from inspect_ai import Task, task
@@ -180,8 +184,10 @@ def test_the_grades_of_a_task_survive_an_interruption(tmp_path: Path) -> None:
         return 200, json.dumps({"grade": "incorrect"})
 
     with serving_replies(reply) as server:
-        arguments = ("run", "tasks.py@free", "--model", MODEL, "--base-url", server.address, "-o", "run.json")
-        arguments = (*arguments, "--grader", "openai-api/local/grader")
+        arguments = (
+            *("run", "tasks.py@free", "--model", MODEL, "--base-url", server.address, "-o", "run.json"),
+            *("--grader", "openai-api/local/grader"),
+        )
         variables = environment(LOCAL_BASE_URL=server.address)
         with subprocess.Popen(
             command(*arguments), cwd=tmp_path, env=variables, stderr=subprocess.PIPE
@@ -276,3 +282,49 @@ def test_invalid_options_are_reported_before_any_call(
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def plan_for(source: Path, address: str, **options: Any) -> RunPlan:
+    return RunPlan(
+        source=str(source), model=MODEL, base_url=address, log_dir=source.with_name("logs"), **options
+    )
+
+
+@pytest.mark.slow
+def test_the_server_is_also_checked_inside_an_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook has a running event loop."""
+    monkeypatch.setenv("LOCAL_API_KEY", "none")
+    source = questions(tmp_path)
+
+    async def run(address: str) -> None:
+        execute(prepare(plan_for(source, address)))
+
+    with (
+        serving_replies(lambda _number, _body: (401, "")) as server,
+        pytest.raises(DataError, match=r"first call failed \(HTTP 401\)"),
+    ):
+        asyncio.run(run(server.address))
+    assert server.requests == 1
+
+
+@pytest.mark.slow
+def test_the_events_of_few_samples_show_which_settings_were_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events are most of the size of a log."""
+    monkeypatch.setenv("LOCAL_API_KEY", "none")
+    samples_read = []
+
+    def counting(*arguments: Any, **options: Any) -> Iterator[EvalSample]:
+        for sample in read_eval_log_samples(*arguments, **options):
+            samples_read.append(sample.id)
+            yield sample
+
+    monkeypatch.setattr("inspect_ai.log.read_eval_log_samples", counting)
+    with serving_replies() as server:
+        prepared = prepare(plan_for(questions(tmp_path), server.address, seed=3))
+        content = json.loads(run_content(prepared, execute(prepared)))
+    assert content["experiments"][0]["provenance"]["seed"] == 3
+    assert len(samples_read) == 1

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inspect_ai.model import ChatMessageUser, get_model
@@ -68,8 +70,6 @@ def load_model(name: str | None, **options: Any) -> Model:
 def check_server(prepared: Prepared) -> None:
     """Send one call in the form of the questions, but without their text; raise if the server does not answer it."""
     plan = prepared.plan
-    if _is_loop_running():
-        return
     form = _probe_form(prepared)
     top_logprobs = TOP_LOGPROBS if plan.signals.tokens else None
     reason = _probe(plan, form if plan.structured else None, top_logprobs)
@@ -137,11 +137,20 @@ def _probe(plan: RunPlan, form: ReplyForm | None, top_logprobs: int | None) -> s
         attempt_timeout=timeout,
     )
     instructions = "" if form is None else f"\n\n{form.instructions}"
-    with _process.cancelling_event_loop() as connect:
-        reason = asyncio.run(_call_once(plan, f"{_QUESTION}{instructions}", config, connect))
+    call = partial(_call_in_loop, plan, f"{_QUESTION}{instructions}", config)
+    if _is_loop_running():
+        with ThreadPoolExecutor(1) as pool:
+            reason = pool.submit(call).result()
+    else:
+        reason = call()
     if _process.stop_code() is not None:
         raise KeyboardInterrupt
     return reason
+
+
+def _call_in_loop(plan: RunPlan, prompt: str, config: GenerateConfig) -> str | None:
+    with _process.cancelling_event_loop() as connect:
+        return asyncio.run(_call_once(plan, prompt, config, connect))
 
 
 async def _call_once(
@@ -159,7 +168,7 @@ async def _call_once(
 
 
 def _is_loop_running() -> bool:
-    """Return whether there is an event loop, as in a notebook, in which no second one can run."""
+    """Return whether this thread has an event loop, as in a notebook, so that another one needs another thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
