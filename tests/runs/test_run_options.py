@@ -108,6 +108,16 @@ def test_one_task_of_a_file_is_selected_by_name(tmp_path: Path) -> None:
     assert len(read(tmp_path / "run.json")) == 2
 
 
+@pytest.mark.slow
+def test_an_error_in_the_file_of_a_task_names_its_line(tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text(TASKS.replace("Task(dataset", "Task(data=undefined, dataset"))
+    with serving_replies() as server:
+        arguments = ("--model", MODEL, "--base-url", server.address, "-o", "run.json")
+        done = abstain(tmp_path, "run", "tasks.py@first", *arguments)
+    assert done.returncode == 2
+    assert done.stderr == "abstain: tasks.py: the task cannot be created (NameError at line 10)\n"
+
+
 OWN_SCORERS = """
 from inspect_ai import Task, task
 from inspect_ai.dataset import Sample

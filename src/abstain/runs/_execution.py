@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import sqlite3
+import traceback
 import urllib.parse
 import urllib.request
 from collections import Counter
@@ -21,7 +22,7 @@ import inspect_ai
 from inspect_ai.log import read_eval_log, read_eval_log_samples
 
 from abstain import _process
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.runs import _prompts, tasks
 from abstain.runs._costs import Usage
 from abstain.runs._locking import locked_folder
@@ -313,16 +314,26 @@ def _table_task(plan: RunPlan, mode: str) -> inspect_ai.Task:
 
 
 def _file_task(plan: RunPlan) -> inspect_ai.Task:
-    return tasks.samples_of_file(
-        f"{plan.path.absolute()}@{_find_task(plan)}",
-        signals=plan.signals.text,
-        text_key=plan.table_options.get("text") or "text",
-        consistency_temperature=plan.sampling_temperature,
-        structured=plan.structured,
-        seed=plan.seed,
-        **asdict(plan.wording),
-        grader=plan.grader,
-    )
+    try:
+        return tasks.samples_of_file(
+            f"{plan.path.absolute()}@{_find_task(plan)}",
+            signals=plan.signals.text,
+            text_key=plan.table_options.get("text") or "text",
+            consistency_temperature=plan.sampling_temperature,
+            structured=plan.structured,
+            seed=plan.seed,
+            **asdict(plan.wording),
+            grader=plan.grader,
+        )
+    except AbstainError:
+        raise
+    except Exception as problem:
+        frames = traceback.extract_tb(problem.__traceback__)
+        lines = [frame.lineno for frame in frames if Path(frame.filename) == plan.path.absolute()]
+        line = f" at line {lines[-1]}" if lines else ""
+        raise ArgumentError(
+            f"{plan.path}: the task cannot be created ({type(problem).__name__}{line})"
+        ) from None
 
 
 def _summarize(plan: RunPlan, mode: str, log: EvalLog) -> FinishedLog:
