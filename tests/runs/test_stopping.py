@@ -296,6 +296,26 @@ def test_max_retries_is_the_number_of_further_requests(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_task_can_be_resumed_from_another_directory(tmp_path: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (folder / "task.py").write_text(TASK.replace("range(40)", "range(3)"))
+    is_down = [True]
+
+    def reply(_number: int, body: dict[str, Any]) -> tuple[int, str]:
+        return (404, "") if is_down and "Is 1 prime" in str(body) else ANSWER
+
+    with serving_replies(reply) as server:
+        model = ("--model", MODEL, "--base-url", server.address)
+        failed = abstain(folder, "run", "task.py", *model, "-o", "run.json")
+        is_down.clear()
+        resumed = abstain(tmp_path, "run", "inner/task.py", *model, "-o", "inner/run.json", "--resume")
+    assert failed.returncode == 3
+    assert resumed.returncode == 0, resumed.stderr
+    assert read(folder / "run.json").counts.answered == 3
+
+
+@pytest.mark.slow
 def test_resuming_with_another_table_names_what_changed(tmp_path: Path) -> None:
     source = questions(tmp_path, 3)
     with serving_replies() as server:

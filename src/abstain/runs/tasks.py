@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspect_ai import Task, task, task_with
 from inspect_ai._eval.loader import load_tasks
+from inspect_ai._eval.task.constants import TASK_FILE_ATTR
 from inspect_ai.dataset import MemoryDataset, Sample
 
 from abstain import _validate
@@ -166,6 +167,8 @@ def samples_of_file(
         grader: the model that grades free text.
     """
     (own,) = load_tasks([source])
+    # Inspect would record a path relative to this directory, and continue a run only there.
+    vars(own).pop(TASK_FILE_ATTR, None)
     own_scorers = own.scorer or []
     asking = ask(
         signals,
