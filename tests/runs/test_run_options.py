@@ -283,6 +283,10 @@ def test_a_cache_without_a_seed_would_make_samples_agree(tmp_path: Path) -> None
         (("--price", "1,-1"), "price must be two numbers of at least 0"),
         (("--max-failed", "1.5"), "--max-failed must be a proportion from 0 to 1"),
         (("--max-failures", "-1"), "max_failures must be at least 0"),
+        (("--max-connections", "0"), "max_connections must be at least 1"),
+        (("--max-tokens", "0"), "max_tokens must be at least 1"),
+        (("--max-retries", "-1"), "max_retries must be at least 0"),
+        (("--timeout", "0"), "timeout must be at least 1"),
         (("--model-arg", "key=[1"), "--model-arg key: the value is not valid YAML"),
     ],
 )
