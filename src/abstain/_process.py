@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # If this variable is 1, crashes print a traceback, and Python prints its warnings.
 DEBUG = "ABSTAIN_DEBUG"
 _STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
+_GARBAGE_THRESHOLDS = gc.get_threshold()
 _stopped_by: list[int] = []
 
 
@@ -47,7 +48,12 @@ def _start_quickly() -> None:
     large matrices. Imports create many objects and hardly any garbage, so the garbage collector runs less often.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(50_000, *gc.get_threshold()[1:])
+    gc.set_threshold(50_000, *_GARBAGE_THRESHOLDS[1:])
+
+
+def collect_garbage_as_usual() -> None:
+    """Let the garbage collector run as often as by default, in a command that creates garbage for a long time."""
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
 
 def debugging() -> bool:

@@ -193,7 +193,7 @@ def test_the_error_about_unreadable_replies_does_not_suggest_to_resume(tmp_path:
             2,
             r"refuses the JSON schema of the replies \(HTTP 400\); pass --no-structured",
         ),
-        (400, "logprobs", 3, 2, r"refuses to return log-probabilities \(HTTP 400\); omit the signal tokens"),
+        (400, "logprobs", 3, 2, r"refuses to return log-probabilities \(HTTP 400\); omit tokens from"),
         (400, "messages", 4, 3, r"the first call failed \(HTTP 400\), and no question was sent"),
         (
             401,
@@ -216,6 +216,45 @@ def test_the_first_call_shows_what_the_server_refuses(
     assert "patient" not in done.stderr
     assert server.requests == requests
     assert not any("prime" in str(body) for body in server.bodies)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signals", "most", "message"),
+    [
+        ("p_true", 0, "to return log-probabilities (HTTP 400); omit p_true from --signals"),
+        ("tokens,p_true", 0, "to return log-probabilities (HTTP 400); omit tokens and p_true from --signals"),
+        ("tokens,p_true", 5, "20 log-probabilities per token (HTTP 400); omit p_true from --signals"),
+    ],
+)
+def test_the_first_call_shows_that_p_true_is_not_available(
+    tmp_path: Path, signals: str, most: int, message: str
+) -> None:
+    source = questions(tmp_path, 8)
+
+    def reply(_number: int, body: dict[str, Any]) -> tuple[int, str]:
+        return (400, "") if body.get("top_logprobs", 0) > most else ANSWER
+
+    with serving_replies(reply) as server:
+        arguments = ("run", source, "--model", MODEL, "--base-url", server.address, "-o", "run.json")
+        done = abstain(tmp_path, *arguments, "--signals", signals)
+    assert done.returncode == 2
+    assert f"the server refuses {message}" in done.stderr
+    assert not any("prime" in str(body) for body in server.bodies)
+
+
+@pytest.mark.slow
+def test_a_server_that_is_busy_during_the_first_call_gets_the_questions(tmp_path: Path) -> None:
+    source = questions(tmp_path, 2)
+
+    def reply(number: int, _body: dict[str, Any]) -> tuple[int, str]:
+        return (429, "") if number == 1 else ANSWER
+
+    with serving_replies(reply) as server:
+        arguments = ("run", source, "--model", MODEL, "--base-url", server.address, "-o", "run.json")
+        done = abstain(tmp_path, *arguments, "--max-retries", "0")
+    assert done.returncode == 0, done.stderr
+    assert len(read(tmp_path / "run.json")) == 2
 
 
 @pytest.mark.slow
@@ -254,6 +293,26 @@ def test_max_retries_is_the_number_of_further_requests(tmp_path: Path) -> None:
     assert "all 1 items failed (InternalServerError: 1)" in done.stderr
     assert first == 1 + 2
     assert server.requests == 1 + 1
+
+
+@pytest.mark.slow
+def test_a_task_can_be_resumed_from_another_directory(tmp_path: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (folder / "task.py").write_text(TASK.replace("range(40)", "range(3)"))
+    is_down = [True]
+
+    def reply(_number: int, body: dict[str, Any]) -> tuple[int, str]:
+        return (404, "") if is_down and "Is 1 prime" in str(body) else ANSWER
+
+    with serving_replies(reply) as server:
+        model = ("--model", MODEL, "--base-url", server.address)
+        failed = abstain(folder, "run", "task.py", *model, "-o", "run.json")
+        is_down.clear()
+        resumed = abstain(tmp_path, "run", "inner/task.py", *model, "-o", "inner/run.json", "--resume")
+    assert failed.returncode == 3
+    assert resumed.returncode == 0, resumed.stderr
+    assert read(folder / "run.json").counts.answered == 3
 
 
 @pytest.mark.slow

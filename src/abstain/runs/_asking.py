@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from abstain.runs._replies import ReplyForm
 
 TOP_LOGPROBS = 5
+# The largest number of alternatives that any provider returns. Other tokens have a negligible probability.
+P_TRUE_TOP = 20
 
 
 @dataclass(frozen=True, slots=True)

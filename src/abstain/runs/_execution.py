@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import sqlite3
+import traceback
 import urllib.parse
 import urllib.request
 from collections import Counter
@@ -18,18 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import inspect_ai
-from inspect_ai.log import read_eval_log, read_eval_log_samples, write_eval_log
+from inspect_ai.log import read_eval_log, read_eval_log_samples
 
 from abstain import _process
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.runs import _prompts, tasks
 from abstain.runs._costs import Usage
 from abstain.runs._locking import locked_folder
 from abstain.runs._models import check_server, error_name, load_model, load_models
 from abstain.runs._plan import changed_parts
 from abstain.runs._progress import Monitor, reporting_to
-from abstain.runs.scoring import UNREADABLE, answer_scorer
-from abstain.runs.solvers import ask
+from abstain.runs.scoring import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -107,7 +107,7 @@ def execute(prepared: Prepared, advance: Callable[[int], None] | None = None) ->
     """
     plan = prepared.plan
     if plan.is_task:
-        _check_task(plan)
+        _find_task(plan)
     with _explaining_disk_errors(plan), locked_folder(plan.log_dir):
         earlier = _find_earlier_logs(prepared)
         if not plan.resume and any(log.status != "success" for log in earlier.values()):
@@ -144,8 +144,8 @@ def check_failures(logs: Sequence[FinishedLog], max_failed: float) -> None:
             )
 
 
-def _check_task(plan: RunPlan) -> None:
-    """Raise if the file of a task contains several tasks and the plan names none of them, or not this one."""
+def _find_task(plan: RunPlan) -> str:
+    """Return the name of the task; raise if its file contains several and the plan names none, or not this one."""
     path = plan.path.absolute()
     found = inspect_ai.list_tasks([glob.escape(path.name)], absolute=True, root_dir=path.parent)
     names = [task.name for task in found]
@@ -158,6 +158,7 @@ def _check_task(plan: RunPlan) -> None:
         )
     if plan.task_name is not None and plan.task_name not in names:
         raise ArgumentError(f"{plan.path}: contains no task {plan.task_name!r}, but {listed}")
+    return plan.task_name or names[0]
 
 
 def _find_earlier_logs(prepared: Prepared) -> dict[str, EvalLog]:
@@ -239,18 +240,14 @@ def _run_mode(
             f"{plan.model}: the run stopped ({error_name(log.error.message if log.error else '')}); the answers so "
             f"far are in {plan.log_dir}: continue with --resume"
         )
-    if plan.is_task:
-        _score_task(log.location, plan.grader)
     return read_eval_log(log.location, header_only=True)
 
 
 def _start(prepared: Prepared, mode: str, model: Any) -> EvalLog:
     plan = prepared.plan
     logs = inspect_ai.eval(
-        _task_source(plan) if plan.is_task else _table_task(plan, mode),
+        _file_task(plan) if plan.is_task else _table_task(plan, mode),
         model=model,
-        solver=_task_solver(plan) if plan.is_task else None,
-        score=not plan.is_task,
         limit=plan.table_options.get("limit") if plan.is_task else None,
         metadata={
             PLAN_KEY: prepared.digests[mode],
@@ -279,7 +276,6 @@ def _resume(plan: RunPlan, log: EvalLog) -> EvalLog:
     }
     logs = inspect_ai.eval_retry(
         log.location,
-        score=not plan.is_task,
         log_dir=str(plan.log_dir),
         **_INSPECT_OPTIONS,
         **settings,
@@ -317,27 +313,27 @@ def _table_task(plan: RunPlan, mode: str) -> inspect_ai.Task:
     )
 
 
-def _task_source(plan: RunPlan) -> str:
-    return str(plan.path) if plan.task_name is None else f"{plan.path}@{plan.task_name}"
-
-
-def _task_solver(plan: RunPlan) -> Any:
-    return ask(
-        plan.signals.text,
-        text_key=plan.table_options.get("text") or "text",
-        temperature=plan.sampling_temperature,
-        structured=plan.structured,
-        seed=plan.seed,
-        **asdict(plan.wording),
-    )
-
-
-def _score_task(location: str, grader: str | None) -> None:
-    """Score the answers of an Inspect task with `answer_scorer`, which replaces its scorer, and update its log."""
-    scored = inspect_ai.score(
-        read_eval_log(location), answer_scorer(grader), action="overwrite", display="none"
-    )
-    write_eval_log(scored, location)
+def _file_task(plan: RunPlan) -> inspect_ai.Task:
+    try:
+        return tasks.samples_of_file(
+            f"{plan.path.absolute()}@{_find_task(plan)}",
+            signals=plan.signals.text,
+            text_key=plan.table_options.get("text") or "text",
+            consistency_temperature=plan.sampling_temperature,
+            structured=plan.structured,
+            seed=plan.seed,
+            **asdict(plan.wording),
+            grader=plan.grader,
+        )
+    except AbstainError:
+        raise
+    except Exception as problem:
+        frames = traceback.extract_tb(problem.__traceback__)
+        lines = [frame.lineno for frame in frames if Path(frame.filename) == plan.path.absolute()]
+        line = f" at line {lines[-1]}" if lines else ""
+        raise ArgumentError(
+            f"{plan.path}: the task cannot be created ({type(problem).__name__}{line})"
+        ) from None
 
 
 def _summarize(plan: RunPlan, mode: str, log: EvalLog) -> FinishedLog:

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inspect_ai.model import ChatMessageUser, get_model
 
 from abstain import _process
 from abstain.errors import AbstainError, ArgumentError, DataError
-from abstain.runs._asking import TOP_LOGPROBS, config_for
+from abstain.runs._asking import P_TRUE_TOP, TOP_LOGPROBS, config_for
 from abstain.runs._replies import ReplyForm
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 _QUESTION = "This call checks the connection. Decline to answer."
 # Retries of the first call. Waits grow, so that more of them would delay the report of a missing server for minutes.
 _MOST_RETRIES = 3
-_REFUSED, _TOO_MANY = ("HTTP 400", "HTTP 422"), "HTTP 429"
+_REFUSED = ("HTTP 400", "HTTP 422")
+# A request that was retried has the name of its last error.
+_TOO_MANY = ("HTTP 429", "RateLimitError")
 _REMEDIES = {
     "HTTP 401": "check the API key",
     "HTTP 403": "check the API key",
@@ -67,29 +71,36 @@ def load_model(name: str | None, **options: Any) -> Model:
 
 def check_server(prepared: Prepared) -> None:
     """Send one call in the form of the questions, but without their text; raise if the server does not answer it."""
-    plan = prepared.plan
-    if _is_loop_running():
-        return
-    form = _probe_form(prepared)
-    top_logprobs = TOP_LOGPROBS if plan.signals.tokens else None
-    reason = _probe(plan, form if plan.structured else None, top_logprobs)
-    if reason is None or reason == _TOO_MANY:
+    plan, signals = prepared.plan, prepared.plan.signals
+    form = _probe_form(prepared) if plan.structured else None
+    needing = [name for name in ("tokens", "p_true") if getattr(signals, name)]
+    top_logprobs = P_TRUE_TOP if signals.p_true else TOP_LOGPROBS if signals.tokens else None
+    reason = _probe(plan, form, top_logprobs)
+    if reason is None or reason in _TOO_MANY:
         return
     if reason in _REFUSED:
-        if plan.structured and _probe(plan, None, top_logprobs) is None:
-            raise ArgumentError(
-                f"{plan.model}: the server refuses the JSON schema of the replies ({reason}); pass --no-structured"
+        no_schema = "pass --no-structured"
+        omit = f"omit {' and '.join(needing)} from --signals"
+        alternatives: list[tuple[str, str, ReplyForm | None, int | None]] = []
+        if form is not None:
+            alternatives.append(("the JSON schema of the replies", no_schema, None, top_logprobs))
+        if len(needing) == 2:
+            alternatives.append(
+                (
+                    f"{P_TRUE_TOP} log-probabilities per token",
+                    "omit p_true from --signals",
+                    form,
+                    TOP_LOGPROBS,
+                )
             )
-        if top_logprobs and _probe(plan, form if plan.structured else None, None) is None:
-            raise ArgumentError(
-                f"{plan.model}: the server refuses to return log-probabilities ({reason}); omit the signal tokens from "
-                "--signals"
-            )
-        if plan.structured and top_logprobs and _probe(plan, None, None) is None:
-            raise ArgumentError(
-                f"{plan.model}: the server refuses the JSON schema of the replies and log-probabilities ({reason}); "
-                "pass --no-structured and omit the signal tokens from --signals"
-            )
+        if needing:
+            alternatives.append(("to return log-probabilities", omit, form, None))
+        if form is not None and needing:
+            both = "the JSON schema of the replies and log-probabilities"
+            alternatives.append((both, f"{no_schema} and {omit}", None, None))
+        for refused, remedy, other_form, other_logprobs in alternatives:
+            if _probe(plan, other_form, other_logprobs) is None:
+                raise ArgumentError(f"{plan.model}: the server refuses {refused} ({reason}); {remedy}")
     remedy = _REMEDIES.get(reason, "check that the server runs, and --base-url")
     raise DataError(f"{plan.model}: the first call failed ({reason}), and no question was sent; {remedy}")
 
@@ -137,11 +148,20 @@ def _probe(plan: RunPlan, form: ReplyForm | None, top_logprobs: int | None) -> s
         attempt_timeout=timeout,
     )
     instructions = "" if form is None else f"\n\n{form.instructions}"
-    with _process.cancelling_event_loop() as connect:
-        reason = asyncio.run(_call_once(plan, f"{_QUESTION}{instructions}", config, connect))
+    call = partial(_call_in_loop, plan, f"{_QUESTION}{instructions}", config)
+    if _is_loop_running():
+        with ThreadPoolExecutor(1) as pool:
+            reason = pool.submit(call).result()
+    else:
+        reason = call()
     if _process.stop_code() is not None:
         raise KeyboardInterrupt
     return reason
+
+
+def _call_in_loop(plan: RunPlan, prompt: str, config: GenerateConfig) -> str | None:
+    with _process.cancelling_event_loop() as connect:
+        return asyncio.run(_call_once(plan, prompt, config, connect))
 
 
 async def _call_once(
@@ -159,7 +179,7 @@ async def _call_once(
 
 
 def _is_loop_running() -> bool:
-    """Return whether there is an event loop, as in a notebook, in which no second one can run."""
+    """Return whether this thread has an event loop, as in a notebook, so that another one needs another thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _TASK = re.compile(r"(?P<path>.*\.py)(?:@(?P<name>\w+))?", re.DOTALL)
 _SECRET = re.compile(r"key$|token$|secret|passw|^auth|credential|cookie|^aws_", re.IGNORECASE)
 _PART_DIGITS = 16
+# With no connection, Inspect would wait for ever.
+_LEAST_SETTINGS = {"max_connections": 1, "max_tokens": 1, "max_retries": 0, "timeout": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,9 @@ def prepare(plan: RunPlan) -> Prepared:
 
 def _check_settings(plan: RunPlan) -> None:
     _validate.whole(plan.max_failures, "max_failures", least=0)
+    for name, least in _LEAST_SETTINGS.items():
+        if plan.settings.get(name) is not None:
+            _validate.whole(plan.settings[name], name, least=least)
     if plan.price is not None and not all(_validate.real(each, "price") >= 0 for each in plan.price):
         raise ArgumentError(
             "price must be two numbers of at least 0: dollars per million input and output tokens"

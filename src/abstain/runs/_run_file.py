@@ -67,7 +67,7 @@ def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
     key = (prepared.plan.table_options if questions is None else questions.columns).get("cluster")
     items = read(log.path, cluster=key, scorer="answer_scorer")
     ids = [str(name) for name in items.item.tolist()]
-    samples = _consistency_samples(log, ids)
+    samples = _consistency_samples(log, ids) if prepared.plan.signals.consistency else {}
     if questions is None:
         items = replace(items, metadata={**items.metadata, **samples})
         return _with_run_signals(items, prepared.plan.signals)
@@ -202,25 +202,25 @@ def _provenance(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str,
 def _ignored_settings(plan: RunPlan, log: FinishedLog) -> list[str]:
     """Return the requested settings that were not sent, because the model does not support them.
 
-    Inspect omits such settings. It logs the first requests of a run as they were sent.
+    Inspect omits such settings. It logs the first requests of every sample as they were sent, so mostly one sample is
+    read. Replies from a cache have no request.
     """
     from inspect_ai.log import read_eval_log_samples  # noqa: PLC0415
 
+    temperatures = (plan.settings.get("temperature"), plan.sampling_temperature)
+    unknown = {"seed"} if plan.seed is not None else set()
+    unknown |= {"temperature"} if any(value is not None for value in temperatures) else set()
     ignored: set[str] = set()
-    requested = (plan.seed, plan.settings.get("temperature"), plan.sampling_temperature)
-    if all(value is None for value in requested):
-        return []
-    for sample in read_eval_log_samples(
+    samples = read_eval_log_samples(
         str(log.path), all_samples_required=False, exclude_fields={"messages", "store", "attachments"}
-    ):
+    )
+    while unknown and (sample := next(samples, None)) is not None:
         for event in sample.events:
             if event.event != "model" or event.model != log.log.eval.model or event.call is None:
                 continue
-            ignored |= {
-                name
-                for name in ("seed", "temperature")
-                if getattr(event.config, name) is not None and not _has_key(event.call.request, name)
-            }
+            seen = {name for name in unknown if getattr(event.config, name) is not None}
+            ignored |= {name for name in seen if not _has_key(event.call.request, name)}
+            unknown -= seen
     return sorted(ignored)
 
 

@@ -25,7 +25,7 @@ UNGRADED = "no_grade"
 
 
 @scorer(metrics=[METRICS["coverage"](), METRICS["selective_accuracy"]()])
-def answer_scorer(grader: str | None = None) -> Scorer:
+def answer_scorer(grader: str | None = None, *, keep_score: bool = False) -> Scorer:
     """Score an answer of the solvers in `abstain.runs`: C or I, N for an abstention, NaN for an unreadable reply.
 
     On a scale, the score is ``1 - |answer - target| / (high - low)``. ``Score.metadata`` contains the signals by name
@@ -37,6 +37,8 @@ def answer_scorer(grader: str | None = None) -> Scorer:
 
     Args:
         grader: the name of the model that grades free text.
+        keep_score: True to give an answer the score of the task's first scorer, which comes before this one, if it is
+            one number or grade. ``Score.metadata`` contains its name. A grader has priority.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -57,6 +59,12 @@ def answer_scorer(grader: str | None = None) -> Scorer:
             and not _same(record["answer"], target.text)
         ):
             return await _grade(grader, state.input_text, record["answer"], target.text, metadata)
+        if keep_score and grader is None and state.scores and record["outcome"] == ANSWERED:
+            name, first = next(iter(state.scores.items()))
+            if isinstance(first.value, (str, int, float)):
+                return first.model_copy(
+                    update={"answer": record["answer"], "metadata": {**metadata, "scorer": name}}
+                )
         return _score(record, target.text, metadata)
 
     return score

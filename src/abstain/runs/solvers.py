@@ -28,7 +28,7 @@ from inspect_ai.util import collect
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.runs import measures
-from abstain.runs._asking import TOP_LOGPROBS, Exchange, ask_model, config_for, token_dicts
+from abstain.runs._asking import P_TRUE_TOP, TOP_LOGPROBS, Exchange, ask_model, config_for, token_dicts
 from abstain.runs._prompts import PROMPTS, Wording
 from abstain.runs._replies import Reply, ReplyForm, parse_verdict
 from abstain.runs._signal_plan import (
@@ -53,6 +53,7 @@ __all__ = [
     "consistency",
     "evidence",
     "may_abstain",
+    "output_answer",
     "p_true",
     "semantic_entropy",
     "token_signals",
@@ -61,8 +62,6 @@ __all__ = [
 
 RECORD = "abstain"
 ANSWERED, ABSTAINED, FAILED = "answered", "abstained", "failed"
-# The largest number of alternatives that any provider returns. Other tokens have a negligible probability.
-_P_TRUE_TOP = 20
 _P_TRUE_TOKENS = 16
 _LOG = logging.getLogger(__name__)
 _warned: set[str] = set()
@@ -296,7 +295,7 @@ def p_true() -> Solver:
         probability = None
         if record["outcome"] == ANSWERED:
             config = config_for(
-                None, seed=record["seed"], logprobs=True, top_logprobs=_P_TRUE_TOP, max_tokens=_P_TRUE_TOKENS
+                None, seed=record["seed"], logprobs=True, top_logprobs=P_TRUE_TOP, max_tokens=_P_TRUE_TOKENS
             )
             messages = [*state.messages, ChatMessageUser(content=PROMPTS["p_true"])]
             output = await get_model().generate(messages, config=config)
@@ -343,6 +342,28 @@ def semantic_entropy(
             "semantic_equivalence": equivalence,
         }
         return _save(state, record)
+
+    return solve
+
+
+@solver
+def output_answer() -> Solver:
+    """Replace the sample's output by the answer and mark the chosen choice, for scorers that expect no JSON object.
+
+    The output of a declined question is empty. It comes last, because other solvers read the whole reply.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
+        record = _asked_record(state, "output_answer")
+        answer = record["answer"]
+        # The message is also a part of the conversation, which keeps the reply.
+        state.output = state.output.model_copy(deep=True)
+        state.output.completion = answer or ""
+        letters = record["form"]["choices"] or []
+        if len(letters) == len(state.choices):
+            for number, letter in enumerate(letters):
+                state.choices.mark_choice(number, letter == answer)
+        return state
 
     return solve
 

@@ -1,6 +1,7 @@
-"""A table of questions as an Inspect task: ``inspect eval abstain/questions -T table=questions.csv``.
+"""The Inspect tasks of `abstain run`, which Inspect can recreate from a log to continue it.
 
-`abstain run` uses this task, so Inspect can recreate it from a log and continue it.
+`questions` asks the questions of a table: ``inspect eval abstain/questions -T table=questions.csv``. `samples_of_file`
+asks the samples of an Inspect task in a file.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspect_ai import Task, task
+from inspect_ai import Task, task, task_with
+from inspect_ai._eval.loader import load_tasks
+from inspect_ai._eval.task.constants import TASK_FILE_ATTR
 from inspect_ai.dataset import MemoryDataset, Sample
 
 from abstain import _validate
@@ -25,12 +28,12 @@ from abstain.runs.questions import (
     with_examples,
 )
 from abstain.runs.scoring import answer_scorer
-from abstain.runs.solvers import ask
+from abstain.runs.solvers import ask, output_answer
 
 if TYPE_CHECKING:
     from abstain.runs.questions import Question
 
-__all__ = ["questions"]
+__all__ = ["questions", "samples_of_file"]
 
 _TEXT_KEY = "text"
 
@@ -129,6 +132,60 @@ def questions(
         ),
         scorer=answer_scorer(grader),
         name=f"{Path(table).stem}-{mode}",
+    )
+
+
+@task
+def samples_of_file(
+    source: str,
+    signals: str = "",
+    text_key: str = _TEXT_KEY,
+    consistency_temperature: float | None = None,
+    structured: bool = True,
+    seed: int | None = None,
+    system_message: str | None = None,
+    decline_instruction: str | None = None,
+    confidence_target: float | None = None,
+    reasoning: bool = False,
+    grader: str | None = None,
+) -> Task:
+    """Ask the samples of a task in a file, allow the model to decline, and keep the scorers of the task.
+
+    The first of these scorers scores the answers, unless there is a grader. They see the answer instead of the reply.
+
+    Args:
+        source: the file and the name of the task: ``/path/task.py@name``.
+        signals: the signals to record, as for `ask`.
+        text_key: the metadata key of the text that quotes must come from.
+        consistency_temperature: the temperature of further samples.
+        structured: False for a server that does not accept a schema.
+        seed: passed to the provider.
+        system_message: the system message. Default: that of the task, if it has one.
+        decline_instruction: the text that permits declining.
+        confidence_target: the probability of a right answer above which the model should answer.
+        reasoning: True for a field with reasoning in front of the answer.
+        grader: the model that grades free text.
+    """
+    (own,) = load_tasks([source])
+    # Inspect would record a path relative to this directory, and continue a run only there.
+    vars(own).pop(TASK_FILE_ATTR, None)
+    own_scorers = own.scorer or []
+    asking = ask(
+        signals,
+        text_key=text_key,
+        temperature=consistency_temperature,
+        structured=structured,
+        seed=seed,
+        system_message=system_message,
+        decline_instruction=decline_instruction,
+        confidence_target=confidence_target,
+        reasoning=reasoning,
+    )
+    return task_with(
+        own,
+        name=own.name,
+        solver=[asking, output_answer()],
+        scorer=[*own_scorers, answer_scorer(grader, keep_score=bool(own_scorers))],
     )
 
 
