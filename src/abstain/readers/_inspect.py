@@ -39,6 +39,8 @@ _NO_ANSWER = "N"
 _REFUSALS = ("refusal", "no_response")
 # The statuses that Inspect writes. Any other text is not shown.
 _STATUSES = ("started", "success", "cancelled", "error")
+# The scorer of `abstain.runs`, which is used if a log has several.
+_OWN_SCORER = "answer_scorer"
 _UNREADABLE = "invalid_response_format"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
@@ -259,11 +261,11 @@ class _Reader:
         if not scores:
             return None
         if self.scorer is None:
-            if len(scores) > 1:
+            if len(scores) > 1 and _OWN_SCORER not in scores:
                 raise ArgumentError(
                     f"{self.path}: has {len(scores)} scorers; choose one (scorer, --scorer): {', '.join(scores)}"
                 )
-            self.scorer = next(iter(scores))
+            self.scorer = _OWN_SCORER if _OWN_SCORER in scores else next(iter(scores))
         name, _, key = self.scorer.partition(".")
         if self.scorer in scores:
             name, key = self.scorer, ""
