@@ -42,6 +42,7 @@ _LOCATION_WORDS = (
     "command",
     "schema",
     "format",
+    "frame",
 )
 # Keys whose values differ between two files with the same rows.
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
@@ -78,6 +79,7 @@ REFUSALS_OF = {
     ),
     "calibrate": (r"has no column|which column is",),
     "apply": (r"a table is required|the policy|unknown confidence|has no column",),
+    "power": (r"a pilot of one system does not show",),
     "threshold": (
         r"risk must (?:be|lie)|the policy|unknown confidence|has no column|combined with|largest value",
     ),

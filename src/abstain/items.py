@@ -614,7 +614,7 @@ class Items:
         """Return the location of the first row for which a mask is true, and the number of such items, for an error."""
         count = int(rows.sum())
         if self.aggregation is None:
-            location = self.describe_row(int(np.argmax(rows)))
+            location = self.describe_row(self.first_row(rows))
         else:
             first = self.aggregation.first_row(self.item[rows])
             if first is None:
@@ -627,6 +627,11 @@ class Items:
 
     def first_row(self, rows: Mask) -> int:
         """Return the index of the item that is or represents the first row for which a mask is true."""
+        if (
+            self.aggregation is None and "item" in self.unnamed
+        ):  # items of a comparison are in the order of clusters
+            numbered = np.flatnonzero(rows)
+            return int(numbered[np.argmin(self.item[numbered])])
         first = None if self.aggregation is None else self.aggregation.first_row(self.item[rows])
         return int(np.argmax(rows if first is None else self.item == first.item))
 
