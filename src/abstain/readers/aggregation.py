@@ -109,13 +109,13 @@ def aggregate(
         check_rows(query)
         if "weight" in columns and not weighted:
             report_weights(query, wrong)
+    with at(table.label):
+        items = items.with_positive(arguments.positive)
     if weighted and zero:  # the labels of all rows decide what labels are, but only rows with a weight count
         query = replace(query, counted_only=True)
         counted = group_row_types(query, weighted=True)
         kept = items.take(find_row_types(counted, fetched, list(query.type_keys.values())))
         items, fetched = replace(kept, weight=counted["total"].astype(np.float64)), counted
-    with at(table.label):
-        items = items.with_positive(arguments.positive)
     types = RowTypes(engine, np.arange(len(items)), fetched["n"].astype(np.int64), items)
     aggregated = AggregatedTable(query, engine, types, weighted, units, requested)
     if table.is_text or arguments.metadata:
