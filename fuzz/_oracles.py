@@ -72,7 +72,7 @@ REFUSALS = (
 # may require another confidence, and not every number is a risk.
 REFUSALS_OF = {
     "run": (
-        r"has no column|a table is required|which column is the cluster",
+        r"has no column|a table is required|which column is the (?:cluster|text)",
         r"an instrument has its own|is one of the questions",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
         r"an instrument supports|not a number on the scale|not one of its|duplicate item",
