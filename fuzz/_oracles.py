@@ -42,6 +42,7 @@ _LOCATION_WORDS = (
     "command",
     "schema",
     "format",
+    "frame",
 )
 # Keys whose values differ between two files with the same rows.
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
@@ -71,13 +72,14 @@ REFUSALS = (
 # may require another confidence, and not every number is a risk.
 REFUSALS_OF = {
     "run": (
-        r"has no column|a table is required|which column is the cluster",
+        r"has no column|a table is required|which column is the (?:cluster|text)",
         r"an instrument has its own|is one of the questions",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
         r"an instrument supports|not a number on the scale|not one of its|duplicate item",
     ),
     "calibrate": (r"has no column|which column is",),
     "apply": (r"a table is required|the policy|unknown confidence|has no column",),
+    "power": (r"a pilot of one system does not show",),
     "threshold": (
         r"risk must (?:be|lie)|the policy|unknown confidence|has no column|combined with|largest value",
     ),

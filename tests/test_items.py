@@ -144,3 +144,21 @@ def test_names_are_unchanged() -> None:
     for ragged in ({"intervals": [[1], [1, 2]]}, {"sets": [[1], [1, 0]], "classes": ["1", "2"]}):
         with pytest.raises(DataError, match=r"must contain (two numbers|one boolean per class)"):
             Items.from_arrays([1, 2], [1, 2], **ragged)
+
+
+def test_a_half_is_rounded_up_however_the_weights_are_added() -> None:
+    for weight in (np.full(55, 0.3), np.array([16.5]), np.full(33, 0.5)):
+        correct = np.zeros(len(weight), int)
+        assert Items.from_arrays(correct, correct, weight=weight).counts.answered == 17
+
+
+@pytest.mark.parametrize("factor", [0.01, 1.0, 100.0])
+def test_whether_no_answer_is_right_depends_on_counted_rows_and_not_on_the_unit_of_weights(
+    factor: float,
+) -> None:
+    def never_equal(*weight: float) -> bool:
+        return Items.from_arrays([1, 0, 1], [0, 1, 1], weight=factor * np.array(weight)).never_equal
+
+    assert never_equal(1.0, 2.0, 0.0)
+    assert not never_equal(1.0, 2.0, 0.5)
+    assert not never_equal(1.0, 0.0, 0.0)

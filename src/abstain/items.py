@@ -21,6 +21,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._row_names import first_row_name, row_name, row_of_file
+from abstain._units import weight_of_one_item
 from abstain.errors import ArgumentError, DataError, SignalError, list_names
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ GUIDANCE = "should_abstain"
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
 # A run file cannot contain a larger whole number, see `_files.parse_json`.
 _LONGEST_NUMBER = 10**308
+# Sums of weights that are written with a few digits are at least as exact as this.
+_INEXACT = 1e-6
 # A table of records may have so many cells, and so many more for each value of the records.
 _MOST_CELLS, _MOST_CELLS_PER_VALUE = 1_000_000, 50
 _RECORD_KEYS = (
@@ -418,8 +421,8 @@ class Items:
     def counts(self) -> OutcomeCounts:
         """The number of items of each outcome; a row of weight 2 is two items."""
         counts = np.bincount(self.outcome, weights=self.weight, minlength=len(Outcome)).tolist()
-        # Fractional weights are rounded, but a positive count is at least 1.
-        return OutcomeCounts(*(max(round(count), int(count > 0)) for count in counts))
+        # A positive count is at least 1.
+        return OutcomeCounts(*(max(whole_count(count), int(count > 0)) for count in counts))
 
     @property
     def answered(self) -> Mask:
@@ -440,12 +443,19 @@ class Items:
     def never_equal(self) -> bool:
         """True if there are several answers and none equals its truth: probably the wrong column was read."""
         rows = self.labelled
-        answered = rows.answered & ~labels.missing(rows.prediction)
+        answered = rows.answered & rows.is_counted & ~labels.missing(rows.prediction)
         truth = labels.column(rows.truth[answered], "truth")
-        several = len(truth) > 1 if rows.weight is None else float(rows.weight[answered].sum()) > 1.0
-        if not several or not labels.whole(truth):
+        count = len(truth) if rows.weight is None else float(rows.weight[answered].sum()) / self._item_weight
+        if count < 1.5 or not labels.whole(truth):
             return False
         return not labels.matches(truth, labels.column(rows.prediction[answered], "prediction")).any()
+
+    @property
+    def _item_weight(self) -> float:
+        """The weight of one item of N."""
+        if self.aggregation is not None:
+            return self.aggregation.item_weight
+        return 1.0 if self.weight is None else weight_of_one_item(self.weight[self.is_evaluated])
 
     @property
     def labelled(self) -> Items:
@@ -604,11 +614,11 @@ class Items:
         """Return the location of the first row for which a mask is true, and the number of such items, for an error."""
         count = int(rows.sum())
         if self.aggregation is None:
-            location = self.describe_row(int(np.argmax(rows)))
+            location = self.describe_row(self.first_row(rows))
         else:
             first = self.aggregation.first_row(self.item[rows])
             if first is None:
-                count = 0 if self.weight is None else round(float(self.weight[rows].sum()))
+                count = 0 if self.weight is None else whole_count(float(self.weight[rows].sum()))
                 return (
                     f"{count:,} item{'' if count == 1 else 's'} of {self.provenance.get('path', 'the table')}"
                 )
@@ -617,6 +627,11 @@ class Items:
 
     def first_row(self, rows: Mask) -> int:
         """Return the index of the item that is or represents the first row for which a mask is true."""
+        if (
+            self.aggregation is None and "item" in self.unnamed
+        ):  # items of a comparison are in the order of clusters
+            numbered = np.flatnonzero(rows)
+            return int(numbered[np.argmin(self.item[numbered])])
         first = None if self.aggregation is None else self.aggregation.first_row(self.item[rows])
         return int(np.argmax(rows if first is None else self.item == first.item))
 
@@ -708,6 +723,15 @@ def signals_of_row(items: Items, row: int) -> dict[str, float | None]:
         for name, signal in items.signals.items()
         if not signal.absent[row]
     }
+
+
+def whole_count(weight: float) -> int:
+    """Return a sum of weights as a whole number; a half is rounded up, also if the order of the sum made it inexact.
+
+    >>> whole_count(0.4), whole_count(16.5), whole_count(29.499999999999996)
+    (0, 17, 30)
+    """
+    return math.floor(weight + 0.5 + _INEXACT)
 
 
 def checked_weight(values: Column | None, length: int) -> NDArray[np.float64] | None:

@@ -72,7 +72,7 @@ def usual() -> dict[str, Estimate]:
 
 
 def check_same(found: Estimate, expected: Estimate, tolerance: float = 1e-9) -> None:
-    assert found.value == pytest.approx(expected.value, rel=tolerance)
+    assert found.value == pytest.approx(expected.value, rel=tolerance, nan_ok=True)
     assert (found.interval is None) == (expected.interval is None)
     if found.interval is not None:
         assert found.interval == pytest.approx(expected.interval, rel=tolerance, abs=tolerance)
@@ -96,6 +96,28 @@ def test_the_unit_of_the_weights_does_not_matter(
     metric: MetricSpecification, kind: str, factor: float
 ) -> None:
     check_same(reweighted(kind, factor)[metric.key], reweighted(kind, 1.0)[metric.key])
+
+
+@cache
+def wrong_in_one_cluster(seed: int, factor: float) -> dict[str, Estimate]:
+    """Return the estimates if one cluster has all wrong answers and nearly all abstentions."""
+    columns = rows(seed, clusters=4, size=12)
+    first = columns["cluster"] == 0
+    columns["prediction"] = np.where(first, columns["prediction"], columns["truth"])
+    columns["abstained"] &= first | (np.arange(48) == 40)
+    return evaluate(columns | {"weight": factor * np.random.default_rng(seed).lognormal(0.0, 2.0, 48)})
+
+
+@EVERY
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_without_a_cluster_do_not_depend_on_the_unit_of_the_weights(
+    metric: MetricSpecification, seed: int
+) -> None:
+    expected = wrong_in_one_cluster(seed, 1.0)[metric.key]
+    for factor in (3.0, 0.1, 1 / 3):
+        found = wrong_in_one_cluster(seed, factor)[metric.key]
+        assert (found.method, found.reason) == (expected.method, expected.reason)
+        check_same(found, expected, 1e-8)
 
 
 @cache

@@ -477,3 +477,21 @@ def test_rows_of_weight_zero_do_not_match(tmp_path: Path) -> None:
     for engine in ("duckdb", "numpy"):
         with pytest.raises(DataError, match="the systems have no item in common"):
             abstain.compare(systems, engine=engine, **arguments)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+def test_the_first_wrong_row_is_the_first_of_the_file(engine: str, tmp_path: Path) -> None:
+    rows = pl.DataFrame(
+        {
+            "t": [0] * 12,
+            "p": [0] * 12,
+            "c": [*[0.5] * 2, *[1.5] * 10],
+            "patient_id": [f"p{row}" for row in range(12)],
+        }
+    )
+    systems = files({"old": rows, "new": rows}, tmp_path)
+    roles = {"truth": "t", "prediction": "p", "confidence": "c", "cluster": "patient_id"}
+    with pytest.raises(
+        DataError, match=r"got 1\.5 for patient p2, row 3 of .*old\.parquet \(10 such items\)"
+    ):
+        abstain.compare(systems, metrics=["brier_score"], engine=engine, **roles)

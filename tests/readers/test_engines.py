@@ -386,6 +386,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"p": ["x", "y", "z", "x", "y"]},
         "'t' and 'p' are numbers in one column and text in the",
     ),
+    "a number of very many digits": (
+        {"confidence": ["0.5", "0.1", "1" * 401, "0.3", "0.4"]},
+        r"'confidence' contains text \(first at <2>\)",
+    ),
     "a negative weight": ({"w": [1.0, 2.0, -1.0, 3.0, 4.0]}, r"weight \(w\): weight must .*at <2>"),
     "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero in every row"),
     "no labels": ({"t": [0.5, 1.0, 2.0, 3.0, 4.0]}, "the truth is not a whole number in every answered row"),

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -512,6 +514,13 @@ BEYOND = 2**53 + 1
             ["2026-01-31 10:05:00", "2026-02-01 01:02:03.5"],
         ),
         ([time(10, 5), time(1, 2, 3, 500_000)], ["10:05:00", "01:02:03.5"]),
+        (
+            [
+                datetime(2026, 1, 31, 10, 5, tzinfo=UTC),
+                datetime(2026, 2, 1, tzinfo=timezone(timedelta(hours=2))),
+            ],
+            ["2026-01-31 10:05:00+00:00", "2026-01-31 22:00:00+00:00"],
+        ),
         ([BEYOND, BEYOND - 1], [BEYOND, BEYOND - 1]),
     ],
 )
@@ -539,6 +548,7 @@ def test_dates_times_and_large_numbers_are_the_same_names_in_every_form(
         "pandas nullable": arrow.to_pandas(types_mapper=nullable.get),
         "pandas objects": objects,
         "pandas categories": objects.astype("category"),
+        "arrow dictionaries": arrow.set_column(2, "visit", arrow["visit"].dictionary_encode()),
     }
     for form, source in forms.items():
         for role in (
@@ -550,3 +560,61 @@ def test_dates_times_and_large_numbers_are_the_same_names_in_every_form(
             assert found.tolist() == [*names, names[0]], (form, role)
             assert items.truth.tolist() == [BEYOND, BEYOND - 1, None], form
             assert items.prediction.tolist() == [BEYOND] * 3, form
+
+
+@pytest.mark.parametrize(
+    "value", [datetime(2026, 1, 31, 10, 5), datetime(2026, 1, 31, tzinfo=UTC), date(2026, 1, 31)]
+)
+def test_a_missing_time_is_missing_in_every_form(value: date, tmp_path: Path) -> None:
+    arrow = pa.table({"truth": ["a"] * 3, "prediction": ["a", "b", "a"], "visit": [value, None, value]})
+    frame = pl.from_arrow(arrow)
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_parquet(tmp_path / "t.parquet")
+    forms = {
+        "parquet": tmp_path / "t.parquet",
+        "arrow": arrow,
+        "arrow dictionaries": arrow.set_column(2, "visit", arrow["visit"].dictionary_encode()),
+        "polars": frame,
+        "pandas": arrow.to_pandas(),
+        "pandas arrow": arrow.to_pandas(types_mapper=pd.ArrowDtype),
+        "pandas objects": arrow.to_pandas().astype(object),
+        "pandas categories": arrow.to_pandas().astype({"visit": "category"}),
+    }
+    found = {
+        form: read(source, metadata=["visit"]).metadata["visit"].tolist() for form, source in forms.items()
+    }
+    assert found["arrow"][1] is None
+    assert found == dict.fromkeys(forms, found["arrow"])
+
+
+def test_decimals_are_the_same_in_every_form(tmp_path: Path) -> None:
+    values = [Decimal("1.10"), None, Decimal("2.00")]
+    arrow = pa.table(
+        {"truth": values, "prediction": values[::-1], "dose": values, "patient": ["a", "b", "b"]}
+    )
+    frame = pl.from_arrow(arrow)
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_parquet(tmp_path / "t.parquet")
+    forms = {
+        "parquet": tmp_path / "t.parquet",
+        "arrow": arrow,
+        "polars": frame,
+        "pandas objects": pd.DataFrame(
+            {name: pd.Series(arrow[name].to_pylist(), dtype=object) for name in arrow.column_names}
+        ),
+    }
+    for form, source in forms.items():
+        items = read(source, metadata=["dose"], null_prediction="abstained")
+        for found in (items.metadata["dose"], items.truth):
+            assert found.tolist() == pytest.approx([1.1, math.nan, 2.0], nan_ok=True), form
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_times_with_a_zone_do_not_depend_on_the_zone_of_the_session(zone: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"SET TimeZone = '{zone}'")
+        visit = "TIMESTAMPTZ '2026-01-31 10:05:00.5+02'"
+        relation = connection.sql(f"SELECT 'a' AS truth, 'a' AS prediction, {visit} AS visit")
+        assert read(relation, metadata=["visit"]).metadata["visit"].tolist() == [
+            "2026-01-31 08:05:00.5+00:00"
+        ]

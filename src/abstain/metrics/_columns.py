@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Sums of fractional weights of the same rows may differ by this proportion.
+_LEAST_REST = 1e-12
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
@@ -576,3 +579,9 @@ def _is_label(column: NDArray[Any], label: labels.Label) -> Floats:
 def ratio(above: Floats, below: Floats | Indices, *, empty: float = np.nan) -> Floats:
     """Divide sums over rows; the result is `empty` if the divisor is not positive."""
     return np.divide(above, below, out=np.full(np.shape(above), empty), where=below > 0)
+
+
+def subtract(total: Floats, part: Floats) -> Floats:
+    """Subtract the sum over some of the rows from the sum over all; the rest is 0 if it is due to rounding."""
+    rest = total - part
+    return np.where(rest > _LEAST_REST * total, rest, 0.0)

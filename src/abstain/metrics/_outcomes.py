@@ -23,12 +23,17 @@ if TYPE_CHECKING:
 
 
 class OutcomeSums(NamedTuple):
-    """Sums over rows, one entry per weight vector; `right` excludes correct answers that should be declined."""
+    """Sums over rows, one entry per weight vector; `right` excludes correct answers that should be declined.
+
+    Every kind of row has its own sum, because differences of sums of fractional weights are inexact.
+    """
 
     n: Floats
     answered: Floats
     correct: Floats
     right: Floats
+    wrong: Floats
+    declined: Floats
     n1: Floats
     n2: Floats
     n3: Floats
@@ -60,6 +65,8 @@ def outcome_columns(columns: Columns) -> list[Mask]:
         answered,
         correct,
         correct & ~should_decline,
+        answered & ~correct,
+        declined,
         should_answer & correct,
         should_answer & answered & ~correct,
         should_answer & declined,

@@ -24,7 +24,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
 from abstain.metrics import _conditions as undefined_if
-from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._columns import Columns, ratio, subtract
 from abstain.metrics._curve import CURVE
 from abstain.metrics._outcomes import OUTCOMES, OutcomeSums, harmonic, outcome_columns
 from abstain.metrics._specification import (
@@ -556,7 +556,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         abstention_rate,
-        compute=lambda t: ratio(t.n - t.answered, t.n),
+        compute=lambda t: ratio(t.declined, t.n),
         arguments=_DONE,
         direction=NEITHER,
         scale_at=coverage_scale,
@@ -569,7 +569,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         wrong_rate,
-        compute=lambda t: ratio(t.answered - t.correct, t.n),
+        compute=lambda t: ratio(t.wrong, t.n),
         direction=LOWER,
         comparison=MATCHED,
         matched=lambda side, _: ratio(side.loss, side.total),
@@ -578,16 +578,16 @@ METRICS: tuple[MetricSpecification, ...] = (
     _metric(
         hallucination_rate,
         undefined_if.ALL_CORRECT,
-        compute=lambda t: ratio(t.answered - t.correct, t.n - t.correct),
+        compute=lambda t: ratio(t.wrong, t.wrong + t.declined),
         direction=LOWER,
         comparison=MATCHED,
-        matched=lambda side, _: ratio(side.loss, side.total - side.count + side.loss),
+        matched=lambda side, _: ratio(side.loss, subtract(side.total, side.count) + side.loss),
         coverage_power=1,
         scale_at=proportion_of(lambda columns: columns.correct == 0.0),
     ),
     _metric(
         effective_reliability,
-        compute=lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
+        compute=lambda t, cost: ratio(t.right - cost * subtract(t.answered, t.right), t.n),
         unit="points per row",
         comparison=PENALIZED,
         parameter=Parameter("cost", 1.0, _validate.not_negative),
@@ -596,7 +596,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         confidence_target_score,
-        compute=lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
+        compute=lambda t, target: ratio(t.correct - target / (1.0 - target) * t.wrong, t.n),
         unit="points per row",
         comparison=PENALIZED,
         parameter=Parameter("target", 0.75, checked_target),
@@ -659,7 +659,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         compute=lambda t: ratio(t.correct, t.answered),
         answered_only=True,
         comparison=MATCHED,
-        matched=lambda side, _: ratio(side.count - side.loss, side.count),
+        matched=lambda side, _: ratio(subtract(side.count, side.loss), side.count),
     ),
     _metric(
         reliable_accuracy,

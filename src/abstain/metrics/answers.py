@@ -20,7 +20,7 @@ from abstain import _validate, labels
 from abstain._row_names import row_name
 from abstain.errors import DataError
 from abstain.metrics import _conditions as undefined_if
-from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._columns import Columns, ratio, subtract
 from abstain.metrics._outcomes import OUTCOMES, harmonic
 from abstain.metrics._specification import (
     HIGHER,
@@ -283,10 +283,10 @@ def auroc_statistic(positive: Floats, score: Floats, columns: Columns) -> Statis
 
     def compute(batch: WeightBatch) -> Floats:
         curve_sums = integrate_curve(cluster_sums, batch, CurveRequest())
-        positives, negatives = curve_sums.loss, curve_sums.count - curve_sums.loss
+        positives, negatives = curve_sums.loss, subtract(curve_sums.count, curve_sums.loss)
         # The sum over positives of the rows below them is the rectangle count * positives less the area under the curve
         # of positives. The positives among these rows do not count.
-        wins = curve_sums.count * positives - curve_sums.loss_area - 0.5 * positives**2
+        wins = subtract(curve_sums.count * positives, curve_sums.loss_area + 0.5 * positives**2)
         return ratio(wins, positives * negatives)[:, None]
 
     return Statistic(("auroc",), columns.units, cluster_sums.curve_width, compute)

@@ -326,7 +326,8 @@ def trials(count: Floats, total: Floats, squares: Floats) -> Floats:
         # One additional row that is completely wrong would add at least this variance.
         variance = np.maximum(squares / count - mean**2, 1.0 / count)
         rows = count * mean * (1.0 - mean) / variance
-    return np.where((mean > 0.0) & (mean < 1.0), rows, np.maximum(count, 1.0))
+    # If all values are 0 or all are 1, rounding may give another mean.
+    return np.where((mean > _ROUNDING) & (mean < 1.0 - _ROUNDING), rows, np.maximum(count, 1.0))
 
 
 def units_of(mass: Floats) -> float | None:

@@ -355,6 +355,8 @@ def _stored_column(name: str, data_type: Any) -> StoredColumn:
         return StoredColumn("list", f"CAST(to_json({quoted}) AS VARCHAR)", is_text=True)
     if type_id in _OTHER_TYPES:
         return StoredColumn("other", quoted, is_text=False)
+    if type_id == "timestamp with time zone":  # as text it would depend on the time zone of the session
+        as_text = f"CAST(make_timestamp(epoch_us({quoted})) AS VARCHAR) || '+00:00'"
     return StoredColumn("text", f"({quoted} ->> '$')" if str(data_type) == "JSON" else as_text, is_text=True)
 
 

@@ -5,7 +5,8 @@ DuckDB reads lazy frames without loading them. Any other frame is read through n
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,6 +207,11 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
     if nulls.all():  # a column without values has no type
         numeric = kind in ("number", "whole")
         return np.full(len(nulls), np.nan) if numeric else np.full(len(nulls), None, dtype=object)
+    if series.dtype == nw.Categorical and series.implementation.is_pyarrow():
+        series = nw.from_native(series.to_native().cast(series.to_native().type.value_type), series_only=True)
+    zone = ""
+    if series.dtype == nw.Datetime and series.dtype.time_zone is not None:
+        series, zone = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None), "+00:00"
     if series.dtype.is_float():
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     wide = series.dtype.is_decimal() or series.dtype in (nw.Int128, nw.UInt128)  # numpy has no such types
@@ -213,12 +219,13 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
         return np.asarray(series.to_numpy())
     unchanged = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
     values = (series if unchanged and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
-    if series.dtype in (nw.Object, nw.Time):
-        values = [_text_of_time(value, text) for value, text in zip(series.to_list(), values, strict=True)]
-    elif series.dtype == nw.Datetime and series.dtype.time_zone is None:
-        values = [None if text is None else _as_in_files(text) for text in values]
     # In a column of objects, pandas uses a float NaN as null.
-    cells = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
+    values = [None if null else value for value, null in zip(values, nulls, strict=True)]
+    if series.dtype in (nw.Object, nw.Time):
+        values = [_text_of_object(value, text) for value, text in zip(series.to_list(), values, strict=True)]
+    elif series.dtype == nw.Datetime:
+        values = [None if text is None else _as_in_files(text) + zone for text in values]
+    cells = _validate.objects(values)
     return labels.exact(cells) if kind == "whole" and not series.dtype.is_decimal() else cells
 
 
@@ -231,13 +238,19 @@ def _cells_of_categories(column: Any) -> NDArray[Any]:
     return _validate.objects([None if code < 0 else cells[code] for code in column.cat.codes.tolist()])
 
 
-def _text_of_time(value: Any, otherwise: Any) -> Any:
-    """Return the text of a date or time of day, as a file of the same table would give it; other values unchanged."""
-    if isinstance(value, datetime) and value == value and value.tzinfo is None:  # noqa: PLR0124  (NaT is not equal to itself)
-        return _as_in_files(str(value))
+def _text_of_object(value: Any, otherwise: Any) -> Any:
+    """Return the text of a date, a time or a decimal, as a file of the same table would give it; or `otherwise`."""
+    if otherwise is None:
+        return None
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            return _as_in_files(str(value))
+        return _as_in_files(str(value.astimezone(UTC).replace(tzinfo=None))) + "+00:00"
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value:f}"
     if isinstance(value, time):
         return _as_in_files(str(value))
-    return str(value) if isinstance(value, date) and not isinstance(value, datetime) else otherwise
+    return str(value) if isinstance(value, date) else otherwise
 
 
 def _as_in_files(text: str) -> str:

@@ -11,7 +11,7 @@ from abstain._validate import HEAVIEST
 from abstain.errors import AggregationError
 from abstain.labels import EXACT
 from abstain.readers._columns import TableRows
-from abstain.readers._engine import NAME_KEYS, NUMBER, is_blank
+from abstain.readers._engine import NAME_KEYS, is_blank
 from abstain.readers._values import SHOWN_ROWS, Problems, report_missing
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def check_numbers(query: RowQuery, name: str) -> None:
     engine = query.engine
     wrong = f"{value} IS NOT NULL"
     if kind == "text":
-        wrong += f" AND NOT {engine.matches(value, NUMBER)}"
+        wrong += f" AND NOT {query.spells_number(value)}"
     found = engine.fetch(
         f"SELECT {engine.row_number} AS r, {value} AS v FROM {engine.source(numbers=True)} WHERE {wrong} ORDER BY 1"
     )

@@ -19,6 +19,7 @@ from abstain.readers import _values
 from abstain.readers._columns import is_typed
 from abstain.readers._engine import DIGITS, NAME_KEYS, NUMBER, group_of_text, group_of_whole
 from abstain.readers._row_checks import check_whole_names
+from abstain.readers._values import LONGEST_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -242,8 +243,12 @@ class RowQuery:
         if kind in ("whole", "number"):
             return f"CAST({value} AS DOUBLE)"
         if kind == "text":  # engines also read other texts as numbers, such as 1_0
-            return f"CASE WHEN {self.engine.matches(value, NUMBER)} THEN TRY_CAST({value} AS DOUBLE) END"
+            return f"CASE WHEN {self.spells_number(value)} THEN TRY_CAST({value} AS DOUBLE) END"
         return "CAST(NULL AS DOUBLE)"
+
+    def spells_number(self, value: str) -> str:
+        """Return the condition that a text spells a number, as `_values` decides it."""
+        return f"(length({value}) <= {LONGEST_NUMBER} AND {self.engine.matches(value, NUMBER)})"
 
     # The names of clusters and items.
 

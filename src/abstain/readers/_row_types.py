@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from abstain.readers._row_checks import first_rows, problems_of
 from abstain.readers._row_query import OTHER_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -67,6 +68,24 @@ def group_row_types(query: RowQuery, *, weighted: bool) -> Fetched:
     if not count:
         raise DataError(f"{query.table.label}: the table has no rows")
     return engine.fetch(f"SELECT * FROM {engine.known('row_types')} ORDER BY number")
+
+
+def find_row_types(some: Fetched, every: Fetched, keys: Sequence[str]) -> NDArray[np.intp]:
+    """Return the positions of some row types among all of them."""
+
+    def types(fetched: Fetched) -> Iterator[tuple[Any, ...]]:
+        # NaN is not equal to itself, so its text takes its place.
+        columns = (
+            [
+                "nan" if isinstance(value, float) and math.isnan(value) else value
+                for value in fetched[key].tolist()
+            ]
+            for key in keys
+        )
+        return zip(*columns, strict=True)
+
+    position = {row_type: number for number, row_type in enumerate(types(every))}
+    return np.array([position[row_type] for row_type in types(some)], dtype=np.intp)
 
 
 def total_weight(weighted: bool) -> str:

@@ -52,7 +52,7 @@ _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)", re.ASCII)
 _WHOLE_NAME = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
 _WHOLE_FLOAT = re.compile(r"(-?[1-9][0-9]*|0)\.0+", re.ASCII)
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9]+", re.ASCII)
-_LONGEST_NUMBER = 400
+LONGEST_NUMBER = 400
 # A whole number of so many digits fits 64 bits.
 MOST_DIGITS = 18
 
@@ -221,7 +221,7 @@ def as_number(value: object) -> float | None:
     if isinstance(value, (bool, np.bool_)):
         return None
     # Python also reads digits of other scripts and digits in groups, which other readers of tables do not.
-    if isinstance(value, str) and ("_" in value or not value.isascii() or len(value) > _LONGEST_NUMBER):
+    if isinstance(value, str) and ("_" in value or not value.isascii() or len(value) > LONGEST_NUMBER):
         return None
     try:
         return float(value)  # type: ignore[arg-type]

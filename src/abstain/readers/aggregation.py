@@ -48,7 +48,13 @@ from abstain.readers._row_checks import (
     report_weights,
 )
 from abstain.readers._row_query import Name, RowQuery
-from abstain.readers._row_types import RowTypes, group_row_types, items_of_row_types, total_weight
+from abstain.readers._row_types import (
+    RowTypes,
+    find_row_types,
+    group_row_types,
+    items_of_row_types,
+    total_weight,
+)
 from abstain.readers._values import Problems
 
 if TYPE_CHECKING:
@@ -103,12 +109,13 @@ def aggregate(
         check_rows(query)
         if "weight" in columns and not weighted:
             report_weights(query, wrong)
-        if weighted and zero:  # all rows are valid, so those that count nowhere can be left out
-            query = replace(query, counted_only=True)
-            fetched = group_row_types(query, weighted=True)
-            items = items_of_row_types(query, fetched, origin or {})
     with at(table.label):
         items = items.with_positive(arguments.positive)
+    if weighted and zero:  # the labels of all rows decide what labels are, but only rows with a weight count
+        query = replace(query, counted_only=True)
+        counted = group_row_types(query, weighted=True)
+        kept = items.take(find_row_types(counted, fetched, list(query.type_keys.values())))
+        items, fetched = replace(kept, weight=counted["total"].astype(np.float64)), counted
     types = RowTypes(engine, np.arange(len(items)), fetched["n"].astype(np.int64), items)
     aggregated = AggregatedTable(query, engine, types, weighted, units, requested)
     if table.is_text or arguments.metadata:
