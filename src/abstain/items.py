@@ -627,9 +627,8 @@ class Items:
 
     def first_row(self, rows: Mask) -> int:
         """Return the index of the item that is or represents the first row for which a mask is true."""
-        if (
-            self.aggregation is None and "item" in self.unnamed
-        ):  # items of a comparison are in the order of clusters
+        if self.aggregation is None and "item" in self.unnamed:
+            # Items of a comparison are in the order of clusters, and their names are the numbers of their rows.
             numbered = np.flatnonzero(rows)
             return int(numbered[np.argmin(self.item[numbered])])
         first = None if self.aggregation is None else self.aggregation.first_row(self.item[rows])

@@ -163,7 +163,9 @@ def numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
 def _number(label: Label) -> float:
     if label is None or isinstance(label, str):
         return math.nan
-    return float(label) if abs(label) < sys.float_info.max else math.copysign(math.inf, label)
+    if abs(label) < sys.float_info.max:
+        return float(label)
+    return math.inf if label > 0 else -math.inf
 
 
 def whole(labels: NDArray[Any]) -> bool:

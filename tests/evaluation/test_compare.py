@@ -637,6 +637,36 @@ def test_metrics_that_jump_differ_by_the_ends_of_both_intervals(metric: str) -> 
     assert found.p > 0.05
 
 
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+def test_equal_systems_are_equal_by_a_metric_that_jumps_in_every_resample(interval: str) -> None:
+    items = shuffled(system(1))
+    result = compare(
+        {"a": items, "b": items}, metrics="coverage_at_risk@0.3", interval=interval, resamples=50
+    )
+    found = result.difference("a", "b", "coverage_at_risk@0.3")
+    assert (found.estimate.value, found.p, found.verdict) == (0.0, 1.0, "inconclusive")
+
+
+def test_coverages_within_rounding_are_equal() -> None:
+    """0.1 + 0.2 answers of 0.9 items are as many as 0.3, so there is no warning, and systems have ranks."""
+    weights = ([0.1, 0.2, 0.3, 0.3], [0.3, 0.1, 0.2, 0.3])
+    pair = {}
+    for name, weight, answered in zip("ab", weights, ([0, 1], [0]), strict=True):
+        abstained = ~np.isin(np.arange(4), answered)
+        pair[name] = Items.from_arrays(
+            [1] * 4,
+            [1] * 4,
+            abstained=abstained,
+            weight=weight,
+            item=[f"{name}{number}" for number in range(4)],
+        )
+    result = compare(pair, metrics="selective_accuracy", unpaired=True)
+    coverages = [each.coverage.value for each in result.systems.values()]
+    assert coverages[0] != coverages[1]
+    assert not any(warning.code == "coverage_differs" for warning in result.warnings)
+    assert str(rank(result, "a", "selective_accuracy")) == "1-2"
+
+
 def test_systems_without_wrong_answers_are_as_uncertain_as_one_more_of_them() -> None:
     """Brier score of 20 right answers each, with confidences .9 and .8: a wrong one would cost .8 and .6 more.
 

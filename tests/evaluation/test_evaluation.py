@@ -454,6 +454,9 @@ class TestItemsWithoutResult:
         """Two clusters of two equal losses: deviations +-1/2, sums +-1, so 2 * 2/1 divided by 1 * 4/3."""
         items = Items.from_arrays([1, 1, 1, 1], [1, 1, 0, 0], confidence=[1, 2, 3, 4], cluster=[1, 1, 2, 2])
         assert evaluate(items, resamples=0).only.design_effect == pytest.approx(3.0)
+        for unit in (1 / 6, 1e-3, 7.0):  # the unit of the weights does not matter
+            weighted = replace(items, weight=np.full(len(items), unit))
+            assert evaluate(weighted, resamples=0).only.design_effect == pytest.approx(3.0)
         independent = Items.from_arrays([1, 1], [1, 0], confidence=[1, 2])
         assert np.isnan(evaluate(independent, resamples=0).only.design_effect)
 

@@ -271,3 +271,17 @@ def test_the_interval_of_auarc_is_1_minus_that_of_aurc() -> None:
         assert accuracy.value == pytest.approx(1.0 - risk.value)
         assert accuracy.interval == pytest.approx((1.0 - risk.high, 1.0 - risk.low), abs=1e-9)
         assert accuracy.method == risk.method
+
+
+def test_rounding_of_weights_does_not_move_the_ends_of_a_proportion_of_0_or_1() -> None:
+    """Sums of these weights are inexact, so that a risk of 1 is below 1 in some units."""
+    generator = np.random.default_rng(2)
+    weight = np.round(generator.random(16), 2) + 0.01
+    cluster, confidence = generator.integers(0, 6, 16), generator.choice([0.2, 0.5, 0.9], 16)
+    ends = []
+    for unit in (1.0, 0.1, 1 / 3, 7.0):
+        items = Items.from_arrays(
+            np.zeros(16), np.ones(16), confidence=confidence, weight=weight * unit, cluster=cluster
+        )
+        ends.append(abstain.evaluate(items, metrics="aurc").only.estimate("aurc").low)
+    assert ends == pytest.approx([ends[0]] * 4)

@@ -264,9 +264,9 @@ def _capitalized(text: str) -> str:
     return text if text.startswith("e-") else text[:1].upper() + text[1:]
 
 
-def same_coverage(one: float, other: float) -> bool:
-    """Return whether two coverages differ by no more than rounding."""
-    return not abs(one - other) > _SAME_COVERAGE
+def same_coverage(*coverages: float) -> bool:
+    """Return whether coverages differ by no more than rounding."""
+    return not coverages or not max(coverages) - min(coverages) > _SAME_COVERAGE
 
 
 def deciding(

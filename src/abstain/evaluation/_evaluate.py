@@ -30,7 +30,7 @@ from abstain.evaluation._aggregated import (
     aggregate_systems,
     ranks_groups,
 )
-from abstain.evaluation._differences import cycles, deciding, headline, rank
+from abstain.evaluation._differences import cycles, deciding, headline, rank, same_coverage
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._pairs import PairDifferences
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
@@ -790,7 +790,7 @@ def _ranks(
         decided = list(deciding(differences, key.metric, key.confidence).values())
         ranked = metric.comparison != UNDIRECTED
         if metric.comparison == CONDITIONAL:
-            ranked = len({systems[name].coverage.value for name in names}) < 2
+            ranked = same_coverage(*(systems[name].coverage.value for name in names))
         for name in systems:
             system_rank = rank(name, names, decided) if ranked and name in names else None
             ranks[name, key.confidence, key.metric] = system_rank

@@ -33,6 +33,7 @@ from abstain.inference import (
     with_error_over_halves,
 )
 from abstain.inference.points import read_off_points, take_lowest_parts
+from abstain.items import Outcome, whole_count
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
@@ -400,8 +401,9 @@ class SystemStatistics:
         more than 1% of the items are not evaluated. Groups have no bounds, because the groups of these items may be
         unknown.
         """
-        left_out = self.source.counts.failed + self.source.counts.unscored
-        if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.evaluated):
+        weight = np.ones(len(self.source)) if self.source.weight is None else self.source.weight
+        left_out = float(weight[self.source.outcome > Outcome.ABSTAINED].sum())
+        if left_out <= MOST_LEFT_OUT * float(weight.sum()) or not len(self.evaluated):
             return dict(estimates)
         worst = self.columns.worst_loss if self.loss is not None else 1.0
         bounded = dict(estimates)
@@ -431,9 +433,10 @@ class SystemStatistics:
         answered, weight = self.evaluated.answered, self.columns.weight
         values = self.columns.correct if self.loss is None else self.columns.loss
         unit = unit_of(self.evaluated.cluster_ids)[self.evaluated.cluster_index[answered]]
-        values, weight = values[answered], weight[answered]
+        # The number of rows does not depend on the unit of the weights.
+        values, weight = values[answered], weight[answered] / self.columns.row_weight
         count, units = float(weight.sum()), int((np.bincount(unit, weights=weight) > 0).sum())
-        if units < 2:
+        if units < 2 or not count > 1.0:
             return math.nan
         with np.errstate(over="ignore", invalid="ignore"):  # squares of the largest numbers overflow
             excess = values - float(values @ weight) / count
@@ -636,7 +639,7 @@ class SystemStatistics:
                 values[metric] = _defined({label: gaps_of_metric[label] for label in values[metric]})
             for metric, by_label in values.items():
                 if len(by_label) > 1:
-                    worst = (max if metric.direction == "lower" else min)(by_label, key=by_label.__getitem__)
+                    worst = _extreme(by_label, largest=metric.direction == "lower")
                     key = Key(confidence_name, metric.key)
                     worst_groups[key] = self._worst_group(confidence_name, metric, worst, len(by_label))
         return worst_groups
@@ -720,8 +723,14 @@ def _largest_loss(loss: ItemLoss | None, items: Items) -> float:
     return float(np.nanmax(loss.values, initial=0.0))
 
 
+def _extreme(by_label: Mapping[str, float], *, largest: bool) -> str:
+    """Return the first label with the largest or smallest value; values within rounding of it count as equal."""
+    extreme = (max if largest else min)(by_label.values())
+    return next(label for label, value in by_label.items() if not subtract(value, extreme))
+
+
 def _count(weight: Floats) -> int:
-    return round(float(weight.sum()))
+    return whole_count(float(weight.sum()))
 
 
 def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:

@@ -9,6 +9,7 @@ import numpy as np
 
 from abstain.confidence import no_confidence
 from abstain.errors import AggregationError, ResultWarning, list_names
+from abstain.evaluation._differences import same_coverage
 from abstain.inference import number_text
 from abstain.losses import possible_scale
 from abstain.metrics.curves import binning_bounds
@@ -229,7 +230,7 @@ def comparison_warnings(systems: Mapping[str, SystemResult]) -> list[ResultWarni
     coverages = {
         name: system.coverage.value for name, system in systems.items() if name not in without_answers
     }
-    if len(set(coverages.values())) > 1:
+    if not same_coverage(*coverages.values()):
         listed = list_names(f"{name} {coverage:.3f}" for name, coverage in coverages.items())
         how = "at the largest coverage that both reach"
         if not any(system.confidences for system in systems.values()):

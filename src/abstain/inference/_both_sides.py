@@ -33,7 +33,8 @@ def difference_over_jumps(
     """
     if not (metric.jumps or left.over_steps or right.over_steps):
         return difference
-    if math.isnan(difference.se) or difference.drawn is not None or not (left.interval and right.interval):
+    is_jackknife = difference.degrees > 0.0 and not math.isnan(difference.se)
+    if not (is_jackknife and left.interval and right.interval):
         return difference
     return _from_both_sides(difference, left, right)
 

@@ -448,7 +448,7 @@ def _score_ends(
 ) -> tuple[float, float]:
     """Return Wilson's interval on the range of the metric; the number of trials matches the jackknife's variance."""
     width, root = scale.high - scale.low, 1.0 / scale.power
-    point, se = min(max((made.value - scale.low) / width, 0.0), 1.0) ** root, made.se / width
+    point, se = _without_noise((made.value - scale.low) / width) ** root, made.se / width
     if scale.power != 1.0:
         se = _standard_error(point, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, weights)
     spread = point * (1.0 - point)
@@ -473,6 +473,13 @@ def _score_ends(
         )
         ends.append(min(max(end, 0.0), 1.0) ** scale.power)
     return scale.low + width * ends[0], scale.low + width * ends[1]
+
+
+def _without_noise(proportion: float) -> float:
+    """Return a proportion within [0, 1], and exactly 0 or 1 if it differs from that by no more than rounding."""
+    if proportion < _NOISE:
+        return 0.0
+    return 1.0 if proportion > 1.0 - _NOISE else proportion
 
 
 def _rare_shift(reach: float, proportion: float, trials: float, tail: float) -> float:

@@ -246,7 +246,7 @@ def _is_step(curve: RiskCoverageCurve, index: int, total: float) -> bool:
     """Return whether the coverage jumps at an operating point by more than it varies by chance."""
     coverage = float(curve.coverage[index])
     jump = coverage - (float(curve.coverage[index - 1]) if index else 0.0)
-    return jump > 0.5 * (coverage * (1.0 - coverage) / total) ** 0.5
+    return jump > 0.5 * (coverage * max(1.0 - coverage, 0.0) / total) ** 0.5
 
 
 def _at_risk(

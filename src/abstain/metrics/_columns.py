@@ -373,7 +373,7 @@ class Columns(Rows):
         """Return the same rows in other units, numbered from 0; None for a single unit with all rows."""
         return replace(super().in_units(cluster, units), shared={})
 
-    def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
+    def with_further(self, count: float, *, right: bool, loss: float) -> Columns:
         """Return the rows and one more of weight `count`, which is the most confident: right, or wrong with a loss."""
         ranked = self.answered & np.isfinite(self.confidence)
         top = np.max(self.confidence, where=ranked, initial=-np.inf) + 1.0
