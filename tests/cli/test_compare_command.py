@@ -170,7 +170,7 @@ def test_two_weeks_are_compared_by_site(tmp_path: Path) -> None:
     done = call("compare", *weeks, "--unpaired", "--by", "site", "--metric", "accuracy", "-o", "both.json")
     assert done.exit_code == 0
     assert done.stdout.startswith(
-        "2 systems, independent samples: week-13 (120 items, treated as independent), week-14 (120 items,"
+        "2 systems, independent samples: week-13, 120 items, treated as independent; week-14, 120 items,"
     )
     assert "  - Accuracy in site=A: inconclusive, week-14 - week-13 = " in done.stdout
     assert "  - Accuracy in site=B: week-13 is better than week-14 by " in done.stdout
@@ -185,7 +185,7 @@ def test_two_weeks_are_compared_by_site(tmp_path: Path) -> None:
     assert [each["verdict"] for each in evaluated] == ["left", "inconclusive", "left"]
     call("report", *weeks, "--unpaired", "--confidence", "sure", "-q", "-o", "both.html")
     page = (tmp_path / "both.html").read_text()
-    assert "Independent samples: week-13 (120 items, treated as independent)" in page
+    assert "Independent samples: week-13, 120 items, treated as independent; week-14" in page
     assert "The systems have different items and are compared as independent samples" in page
     gate = call("gate", weeks[1], "--baseline", weeks[0], "--unpaired", "--fail-if", "accuracy worse by 0.01")
     assert (gate.exit_code, "in the smaller of run and baseline" in gate.stdout) == (4, True)

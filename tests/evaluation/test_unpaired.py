@@ -218,7 +218,11 @@ def test_systems_without_common_items_suggest_it(tmp_path: Path, engine: str) ->
 
 
 def test_texts_name_independent_samples() -> None:
-    result = unpaired(frame(1), frame(2, clusters=25, declines=0.5))
+    result = unpaired(frame(1), frame(2, clusters=5, declines=0.5))
+    (few,) = [warning for warning in result.warnings if warning.code == "few_clusters"]
+    assert few.message.startswith("right: the confidence intervals are based on 5 clusters")
+    clusters = {each.estimate.clusters for each in result.differences}
+    assert clusters == {40 + 5}
     assert (
         "The systems left and right have different items: 240 items of 40 clusters for left"
         in result.methods()

@@ -769,7 +769,14 @@ def _result_warnings(
     if matching.paired:
         warnings += few_clusters(matching.clusters, first.cluster_noun, settings.interval)
     codes = {warning.code for warning in warnings}
-    warnings += [each for side in systems.values() for each in side.warnings if each.code not in codes]
+    for name, side in systems.items():
+        for each in side.warnings:
+            # Independent samples have their own numbers of items.
+            own = not matching.paired and any(each not in other.warnings for other in systems.values())
+            if own:
+                warnings.append(replace(each, message=f"{name}: {each.message}"))
+            elif each.code not in codes:
+                warnings.append(each)
     return tuple(sorted(dict.fromkeys(warnings), key=lambda each: each.code != POSSIBLE_SCALE))
 
 

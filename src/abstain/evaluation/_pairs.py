@@ -164,7 +164,7 @@ class PairDifferences:
                         estimate = self._wider(estimate, metric, (left, right), key, estimates)
                     else:
                         own = [estimates[name][key] for name in (left, right)]
-                        estimate = difference_of_samples(own, scales)
+                        estimate = self._unpaired((left, right), own, scales)
                     entry = _Entry((left, right), key, matched=False)
                     yield entry, self._difference(entry, metric, ends, estimate, sides)
 
@@ -173,6 +173,16 @@ class PairDifferences:
         intervals = next(iter(self.systems.values())).intervals
         value = float(subtract(ends[1], ends[0]))
         return intervals.difference(value, change, scales, n=self.matching.evaluated)
+
+    def _unpaired(self, pair: Pair, sides: Sequence[Estimate], scales: Sequence[Scale]) -> Estimate:
+        """Return the difference of two independent samples."""
+        systems = [self.systems[name] for name in pair]
+        return difference_of_samples(
+            sides,
+            scales,
+            n=sum(system.evaluated.counts.n for system in systems),
+            clusters=sum(system.intervals.clusters for system in systems),
+        )
 
     def _wider(
         self,
@@ -204,7 +214,7 @@ class PairDifferences:
                     change = values.column(3 * number + 2).less(values.column(3 * number + 1))
                     estimate = self._paired((left, right), change, scales)
                 else:
-                    estimate = difference_of_samples(each.estimates(number, values), scales)
+                    estimate = self._unpaired(each.pair, each.estimates(number, values), scales)
                 entry = _Entry(each.pair, Key(each.confidence, metric.key, each.group), matched=True)
                 yield entry, self._difference(entry, metric, (left, right), estimate, each.sides, coverage)
 

@@ -39,25 +39,28 @@ def difference_over_jumps(
     return _from_both_sides(difference, left, right)
 
 
-def difference_of_samples(sides: Sequence[Estimate], scales: Sequence[Scale] = ()) -> Estimate:
+def difference_of_samples(
+    sides: Sequence[Estimate], scales: Sequence[Scale] = (), *, n: int, clusters: int
+) -> Estimate:
     """Return the difference of two independent samples (right - left), with an interval from those of both.
 
     Args:
         sides: a metric of the left sample and of the right one.
         scales: the scale of the metric on both sides. Default: the difference can have any size.
+        n: number of evaluated items of both samples.
+        clusters: number of clusters of both samples.
 
-    >>> left = Estimate(0.5, 0.4, 0.6, degrees=30, clusters=40)
-    >>> right = Estimate(0.8, 0.7, 0.85, degrees=20, clusters=25)
-    >>> difference = difference_of_samples([left, right])
-    >>> print(difference, difference.clusters, difference.degrees)
-    0.300 [0.159, 0.441] 65 20
+    >>> sides = Estimate(0.5, 0.4, 0.6, degrees=30), Estimate(0.8, 0.7, 0.85, degrees=20)
+    >>> difference = difference_of_samples(sides, n=200, clusters=65)
+    >>> print(difference, difference.degrees)
+    0.300 [0.159, 0.441] 20
     """
     left, right = sides
     difference = Estimate(
         float(subtract(right.value, left.value)),
         level=left.level,
-        n=left.n + right.n,
-        clusters=left.clusters + right.clusters,
+        n=n,
+        clusters=clusters,
         degrees=min(filter(None, (left.degrees, right.degrees)), default=1.0),
         range=difference_range(scales),
     )

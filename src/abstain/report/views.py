@@ -123,8 +123,8 @@ def basis_line(result: Result) -> str:
     if matching is None:
         return population_line(result.only)
     if not matching.paired:
-        each = [f"{name} ({population_line(system)})" for name, system in result.systems.items()]
-        return f"independent samples: {', '.join(each)}"
+        each = [f"{name}, {population_line(system)}" for name, system in result.systems.items()]
+        return f"independent samples: {'; '.join(each)}"
     text = format_count(matching.evaluated, "item")
     if any(map(is_clustered, result.systems.values())):
         text += f" of {format_count(matching.clusters, noun)}"
