@@ -99,9 +99,8 @@ direction are simulated. The settings are defined in `simulations/groups.py`.
 standard error in parentheses. It is **bold** if chance would cause such a proportion in one setting of a thousand, and
 empty if fewer than 20 data sets have an interval.
 
-**What falls short.** The debiased form of the expected calibration error does not correct bins with a single row. With
-groups of about 40 rows, its gap therefore excludes 0 slightly too often. The top-label calibration error is biased more,
-and its gap has no interval. The smallest group is often the worst by both. Use the smooth calibration error for groups.
+**What falls short.** The top-label calibration error is biased upwards by binning, more so in small groups, and has no
+debiased form. So its gap has no interval. Use the smooth or the expected calibration error for groups.
 """
 
 

@@ -31,6 +31,7 @@ from abstain.inference import (
     subtract,
     with_companions,
     with_error_over_halves,
+    with_uncertain_bias,
 )
 from abstain.inference.points import read_off_points, take_lowest_parts
 from abstain.items import Outcome, whole_count
@@ -546,6 +547,8 @@ class SystemStatistics:
             value = float(subtract(statistic.points[column], worst.statistic.points[last]))
             gap = self.intervals.difference(value, change, [*map(worst.metric.scale, sides)], n=n, gap=True)
             gap = difference_over_jumps(gap, worst.metric, rest, own)
+            if worst.metric.debiased is not None:
+                gap = with_uncertain_bias(gap, own.value - rest.value - value)
             if worst.metric.biased_by_bins:
                 gap = gap.without_interval(_BIASED_BY_BINS)
             gaps[name] = GroupGap(worst.group, own, rest, worst.widen(gap))

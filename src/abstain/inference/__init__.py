@@ -32,6 +32,7 @@ from abstain.inference._intervals import (
     simultaneous_level,
     subtract,
     with_companions,
+    with_uncertain_bias,
 )
 from abstain.inference._threads import set_threads, threads
 from abstain.inference._verdict import (
@@ -94,5 +95,6 @@ __all__ = [
     "threads",
     "with_companions",
     "with_error_over_halves",
+    "with_uncertain_bias",
     "within_margin",
 ]

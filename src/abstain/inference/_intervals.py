@@ -622,6 +622,14 @@ def around_debiased(plain: Estimate, debiased: Estimate, scale: Scale) -> Estima
     return replace(plain, low=min(low, plain.value), high=min(high, 1.0), se=debiased.se, method=method)
 
 
+def with_uncertain_bias(difference: Estimate, bias: float) -> Estimate:
+    """Return a difference of debiased values with an interval that includes the uncertainty of the estimated bias."""
+    if not difference.se > 0.0:
+        return difference
+    how = difference.method.partition(", t distribution")[0]
+    return with_error(difference, math.hypot(difference.se, bias), f"{how}, around the debiased value")
+
+
 def at_level(estimate: Estimate, level: float) -> Estimate:
     """Return a difference with its interval at another level."""
     if estimate.interval is None:
