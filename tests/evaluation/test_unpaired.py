@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 METRICS = ["augrc", "aurc", "accuracy", "selective_accuracy", "brier_score", "coverage_at_risk@0.3"]
-READING = {"confidence": "confidence", "null_prediction": "abstained"}
+READING: dict[str, Any] = {"confidence": "confidence", "null_prediction": "abstained"}
 
 
 def frame(seed: int, *, items: int = 240, clusters: int = 40, declines: float = 0.2) -> pl.DataFrame:
