@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abstain.inference._estimate import JACKKNIFE
-from abstain.inference._intervals import Replicates, simultaneous_level
+from abstain.inference._intervals import Replicates, simultaneous_level, subtract
 from abstain.metrics.curves import curve_of, threshold_statistic
 from abstain.metrics.scales import Scale, trials
 from abstain.resampling import total_by
@@ -111,10 +111,13 @@ def points_of(
 
 def _scales(columns: Columns, point: Indices, count: int) -> list[Scale]:
     """Return the range of both risks and of the coverage at each threshold; `point` is that of each answer."""
-    answered, largest = columns.answered, columns.worst_loss
-    weight, loss = columns.weight[answered] / columns.row_weight, columns.loss[answered] / (largest or 1.0)
-    everything = columns.rows_by_unit()
+    largest, everything = columns.worst_loss, columns.rows_by_unit()
     total = float(everything.sum())
+    coverages = [Scale(0.0, 1.0, total, mass=everything)] * count
+    if not largest > 0.0:
+        return [*[Scale(low=0.0)] * (2 * count), *coverages]
+    answered = columns.answered
+    weight, loss = columns.weight[answered] / columns.row_weight, columns.loss[answered] / largest
     kept, losses, squares = (
         np.cumsum(total_by(point, weight * part, count)[:count])
         for part in (np.ones(len(loss)), loss, loss**2)
@@ -126,7 +129,7 @@ def _scales(columns: Columns, point: Indices, count: int) -> list[Scale]:
     return [
         *(Scale(0.0, largest, rows, mass=part) for rows, part in zip(selective, mass, strict=True)),
         *(Scale(0.0, largest, rows, mass=everything) for rows in generalized),
-        *[Scale(0.0, 1.0, total, mass=everything)] * count,
+        *coverages,
     ]
 
 
@@ -236,7 +239,7 @@ def _at_coverage(estimate: Estimate, coverage: float, points: Points, first: int
     # A step that only one cluster reaches has no interval, and does not change the ends.
     low = float(np.fmin.reduce(points.low[0, possible], initial=estimate.low))
     high = float(np.fmax.reduce(points.high[0, possible], initial=estimate.high))
-    if (low, high) == estimate.interval:
+    if not subtract(low, estimate.low) and not subtract(high, estimate.high):
         return estimate
     method = f"{estimate.method}, over the steps that the coverage could fall on"
     return replace(estimate, low=low, high=high, method=method, over_steps=True)

@@ -9,7 +9,7 @@ other plain column becomes metadata. `_fields` chooses the column of each field.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +116,6 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
     rows.check_unique(cluster, item)
     signals, metadata = _signals_and_metadata(rows, arguments, others)
-    percent = in_percent(signals, columns, arguments, outcome)
-    for name in percent:
-        signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
     sets, classes = rows.sets(truth, outcome)
     items = Items(
         truth=truth,
@@ -137,8 +134,14 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[s
     )
     with at(table.label):
         items = items.with_positive(arguments.positive)
+    percent = in_percent(signals, columns, arguments, items.answered & items.is_counted)
+    if percent:
+        divided = {name: Signal(signals[name].values / 100.0, signals[name].absent) for name in percent}
+        items = replace(items, signals={**items.signals, **divided})
     if "confidence" in columns and "confidence" in signals:
-        rows.check_confidence(signals["confidence"], items.answered & items.is_counted, columns["confidence"])
+        rows.check_confidence(
+            items.signals["confidence"], items.answered & items.is_counted, columns["confidence"]
+        )
     return items.with_provenance(
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
@@ -245,9 +248,12 @@ def _signals_and_metadata(
 
 
 def in_percent(
-    signals: Mapping[str, Signal], columns: Columns, arguments: ReadArguments, outcome: NDArray[np.uint8]
+    signals: Mapping[str, Signal], columns: Columns, arguments: ReadArguments, answered: Mask
 ) -> tuple[str, ...]:
-    """Return the signals that are percent: those that the caller names, or a confidence with such values."""
+    """Return the signals that are percent: those that the caller names, or a confidence with such values.
+
+    Only the values of answered rows count.
+    """
     column = columns.get("confidence")
     if arguments.percent is not None:
         named = [name for name in arguments.percent if name in signals]
@@ -259,8 +265,7 @@ def in_percent(
     values = signals["confidence"].values
     if not np.fmax.reduce(values, initial=-np.inf) > BEYOND_SCALES:
         return ()
-    values = values[outcome == Outcome.ANSWERED]
-    values = values[~np.isnan(values)]
+    values = values[answered & ~np.isnan(values)]
     proportions = (values > 0.0) & (values < 1.0)
     is_percent = (
         len(values)

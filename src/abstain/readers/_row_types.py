@@ -74,18 +74,16 @@ def find_row_types(some: Fetched, every: Fetched, keys: Sequence[str]) -> NDArra
     """Return the positions of some row types among all of them."""
 
     def types(fetched: Fetched) -> Iterator[tuple[Any, ...]]:
-        # NaN is not equal to itself, so its text takes its place.
-        columns = (
-            [
-                "nan" if isinstance(value, float) and math.isnan(value) else value
-                for value in fetched[key].tolist()
-            ]
-            for key in keys
-        )
+        columns = ([None if _is_missing(value) else value for value in fetched[key].tolist()] for key in keys)
         return zip(*columns, strict=True)
 
     position = {row_type: number for number, row_type in enumerate(types(every))}
     return np.array([position[row_type] for row_type in types(some)], dtype=np.intp)
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a value is null, which is NaN in a column of numbers."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def total_weight(weighted: bool) -> str:

@@ -484,7 +484,7 @@ def _find_percent(table: AggregatedTable) -> tuple[str, ...]:
         )
         values = np.array([found[key][0] for key in ("low", "high", "part")], np.float64)
         signals["confidence"] = Signal(values, np.zeros(3, np.bool_))
-    return in_percent(signals, query.columns, query.arguments, np.full(3, Outcome.ANSWERED, np.uint8))
+    return in_percent(signals, query.columns, query.arguments, np.ones(3, np.bool_))
 
 
 def _represent_bins(key: str, cells: Fetched) -> tuple[Floats, Mask]:
