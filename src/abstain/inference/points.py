@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abstain.inference._estimate import JACKKNIFE
-from abstain.inference._intervals import Replicates, simultaneous_level, subtract
+from abstain.inference._intervals import Replicates, simultaneous_level
 from abstain.metrics.curves import curve_of, threshold_statistic
 from abstain.metrics.scales import Scale, trials
 from abstain.resampling import total_by
@@ -239,8 +239,6 @@ def _at_coverage(estimate: Estimate, coverage: float, points: Points, first: int
     # A step that only one cluster reaches has no interval, and does not change the ends.
     low = float(np.fmin.reduce(points.low[0, possible], initial=estimate.low))
     high = float(np.fmax.reduce(points.high[0, possible], initial=estimate.high))
-    if not subtract(low, estimate.low) and not subtract(high, estimate.high):
-        return estimate
     method = f"{estimate.method}, over the steps that the coverage could fall on"
     return replace(estimate, low=low, high=high, method=method, over_steps=True)
 
