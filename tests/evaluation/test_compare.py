@@ -648,7 +648,7 @@ def test_equal_systems_are_equal_by_a_metric_that_jumps_in_every_resample(interv
 
 
 def test_coverages_within_rounding_are_equal() -> None:
-    """0.1 + 0.2 answers of 0.9 items are as many as 0.3, so there is no warning, and systems have ranks."""
+    """0.1 + 0.2 answers of 0.9 items are as many as 0.3, so nothing warns, and systems have ranks."""
     weights = ([0.1, 0.2, 0.3, 0.3], [0.3, 0.1, 0.2, 0.3])
     pair = {}
     for name, weight, answered in zip("ab", weights, ([0, 1], [0]), strict=True):

@@ -11,6 +11,8 @@ import pytest
 from scipy.stats import t
 
 from abstain import ArgumentError, DataError, Items, compare, evaluate, gate
+from abstain.evaluation._pairs import _matched_pairs
+from abstain.metrics.registry import select_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,6 +145,24 @@ def test_values_at_matched_coverage_are_those_of_a_paired_comparison() -> None:
     assert of_samples.coverage == of_pairs.coverage == pytest.approx(0.375)
     assert (of_samples.left_value, of_samples.right_value) == (of_pairs.left_value, of_pairs.right_value)
     assert of_samples.estimate.value == of_pairs.estimate.value
+
+
+def test_each_cluster_of_both_samples_is_left_out_at_matched_coverage() -> None:
+    """A cluster changes the coverage of one sample, and with it the matched coverage and both values."""
+    samples = {"left": frame(1, items=60, clusters=8), "right": frame(2, items=50, clusters=6, declines=0.3)}
+    options = {"metrics": "augrc", "unpaired": True, **READING}
+    systems = {name: system.basis for name, system in compare(samples, **options).systems.items()}
+    (pair,) = _matched_pairs(
+        systems, [("left", "right")], select_metrics("augrc", coverage=False), paired=False
+    )
+    found = pair.intervals.replicate([pair.statistic])[pair.statistic].left_out
+    expected = []
+    for name, sample in samples.items():
+        for cluster in sorted(set(sample["cluster"])):
+            without = {**samples, name: sample.filter(pl.col("cluster") != cluster)}
+            difference = compare(without, interval="none", **options).difference("left", "right", "augrc")
+            expected.append([difference.coverage, difference.left_value, difference.right_value])
+    assert found == pytest.approx(np.array(expected))
 
 
 def test_only_common_groups_are_compared() -> None:

@@ -11,7 +11,15 @@ import scipy.stats
 
 import abstain
 from abstain import ArgumentError, Items
-from abstain.inference import INTERVALS, Intervals, JackknifeWeights, p_value, resamples_wanted
+from abstain.inference import (
+    INTERVALS,
+    Estimate,
+    Intervals,
+    JackknifeWeights,
+    p_value,
+    resamples_wanted,
+    with_uncertain_bias,
+)
 from abstain.inference._intervals import jackknife_estimates
 from abstain.metrics.scales import Scale
 
@@ -285,3 +293,10 @@ def test_rounding_of_weights_does_not_move_the_ends_of_a_proportion_of_0_or_1() 
         )
         ends.append(abstain.evaluate(items, metrics="aurc").only.estimate("aurc").low)
     assert ends == pytest.approx([ends[0]] * 4)
+
+
+def test_the_bias_of_a_debiased_gap_is_uncertain() -> None:
+    gap = with_uncertain_bias(Estimate(0.1, 0.04, 0.16, se=0.03, degrees=50.0), 0.04)
+    assert gap.se == pytest.approx(0.05)
+    reach = 0.05 * scipy.stats.t.ppf(0.975, 50)
+    assert gap.interval == pytest.approx((0.1 - reach, 0.1 + reach))

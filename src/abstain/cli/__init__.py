@@ -35,7 +35,7 @@ _HEADINGS = {
     "Evaluate": {
         "check": "Show what a file contains and which metrics it supports.",
         "evaluate": "Evaluate one system: coverage, error rate, risk-coverage areas.",
-        "compare": "Compare systems on the same items: differences, verdicts, ranks.",
+        "compare": "Compare systems: differences, verdicts, ranks.",
         "intervals": "Evaluate prediction intervals: coverage and width.",
         "sets": "Evaluate prediction sets: coverage and size.",
     },

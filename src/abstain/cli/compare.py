@@ -1,4 +1,4 @@
-"""`abstain compare`: differences between any number of systems on the same items, with verdicts."""
+"""`abstain compare`: differences between any number of systems, with verdicts."""
 
 from __future__ import annotations
 

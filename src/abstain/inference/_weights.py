@@ -194,20 +194,16 @@ class JackknifeWeights:
         return JackknifeWeights(group, sizes, degrees_of_freedom(held[kept]), count, self.by_group), kept
 
     def followed_by(self, other: JackknifeWeights) -> JackknifeWeights:
-        """Return weights over the clusters of two samples: these, and then those of another one."""
+        """Return weights over the groups of two samples without resamples: these, and then those of another one."""
+        clusters = self.clusters + other.clusters
         if not self.vectors and not other.vectors:  # without intervals, or with one cluster each
-            count = len(self.group) + len(other.group)
-            clusters = self.clusters + other.clusters
-            return JackknifeWeights(np.zeros(count, np.intp), np.empty(0), 0.0, clusters, self.by_group)
+            return JackknifeWeights(np.zeros(1, np.intp), np.empty(0), 0.0, clusters, by_group=True)
         # Without its only cluster, the values of a sample are undefined.
-        sizes = [each.sizes if each.vectors else np.array([float(each.clusters)]) for each in (self, other)]
-        return JackknifeWeights(
-            np.concatenate([self.group, other.group + len(sizes[0])]),
-            np.concatenate(sizes),
-            min(self.degrees, other.degrees),
-            self.clusters + other.clusters,
-            self.by_group,
+        sizes = np.concatenate(
+            [each.sizes if each.vectors else [float(each.clusters)] for each in (self, other)]
         )
+        degrees = min(self.degrees, other.degrees)
+        return JackknifeWeights(np.arange(len(sizes)), sizes, degrees, clusters, by_group=True)
 
     def by_group_of_clusters(self, values: Floats) -> Floats:
         """Return the sums of one number per unit over the units of each weight vector."""
